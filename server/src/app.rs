@@ -28,8 +28,6 @@ use doorward_edge::edge::Edge;
 use doorward_edge::resp;
 use doorward_engine::node;
 use doorward_engine::templates::Templates;
-use doorward_replica::ReplicaConfig;
-use doorward_session::child_streams::StreamLimits;
 use doorward_tls::server::Protocol;
 use hyper::body::Incoming;
 use tokio::sync::{Semaphore, watch};
@@ -37,10 +35,9 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-pub use crate::app::outcome::{ServerError, Shutdown};
+pub use crate::app::outcome::ServerError;
 pub use crate::app::ports::Port;
 use crate::app::ports::Sockets;
-use crate::app::state::Kept;
 use crate::clock::{self, Clock};
 use crate::edge::{self, EdgeDoors};
 use crate::flags::LimitFlags;
@@ -48,7 +45,6 @@ use crate::limits::{LimitBounds, ServerLimit};
 use crate::methods;
 use crate::metrics::Metrics;
 use crate::otel;
-use crate::replica_handle::ReplicaHandle;
 use crate::rpc::services::Services;
 use crate::rpc::{self, health};
 use crate::rules::store::{RuleStore, RulesPlace};
@@ -56,6 +52,7 @@ use crate::security::{Security, SecurityConfig};
 use crate::state_directory::place::StateConfig;
 use crate::status::ServerState;
 use crate::stored_place::StoredPlace;
+use crate::templates::Followed;
 use crate::transports::election::{self, ElectionConfig, EtcdElection};
 use crate::transports::parent::{ParentTransport, ParentTransportConfig};
 use crate::web::{self, Pages};
@@ -71,11 +68,11 @@ pub struct ServerConfig {
     pub http_listen: Option<Address>,
     /// Address that others are given, `host:port`. Absent: the bound one.
     pub advertise: Option<String>,
-    /// Templates in force at the start.
+    /// Templates in force at the start, without a place of their own.
     pub templates: Templates,
     /// Source of these templates, for people.
     pub templates_source: String,
-    /// Place where operators change them. Absent: they cannot be changed here.
+    /// Place where operators change templates, which the server follows. Absent: they cannot be changed here.
     pub templates_place: Option<StoredPlace>,
     /// Settings of the node.
     pub node: node::Config,
@@ -174,18 +171,19 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// If a socket or the state directory cannot be opened.
-    pub async fn start(config: ServerConfig) -> Result<Self, ServerError> {
+    /// If the file of the templates, a socket or the state directory cannot be opened.
+    pub async fn start(mut config: ServerConfig) -> Result<Self, ServerError> {
+        let followed = open_templates(&mut config).await?;
         let sockets = Sockets::open(&config)?;
         let grpc_address = sockets.grpc.1.clone();
         warn_of_address(&config, &grpc_address);
         let http_address = sockets.http.as_ref().and_then(|(_, address)| address.tcp());
         let (kept, records, recorded) = state::open(&config)?;
         let begins = (config.keeps_marks(), recorded);
-        let state = state_of(&config, &grpc_address, kept.as_ref());
+        let state = state::new(&config, &grpc_address, kept.as_ref());
         state.limits().set_bounds(&config.bounds);
         let security = Security::new(&config.security, &sockets.addresses());
-        let security = Arc::clone(state.start_security(security));
+        let security = Arc::clone(state.security.get_or_init(|| Arc::new(security)));
         let metrics = Arc::new(Metrics::new(&state));
         metrics.count_template_load(true, clock::wall());
         let in_force = config.parent.is_none().then_some(&config.templates);
@@ -194,8 +192,7 @@ impl Server {
             .map(|parent| ParentTransport::new(parent, config.security.dialer, Arc::clone(&state)));
         let stop_grpc = CancellationToken::new();
         let rules = config.rules.map(RuleStore::new);
-        let new_edge = || Arc::clone(state.start_edge(edge::new(&state, records)));
-        let edge = rules.is_some().then(new_edge);
+        let edge = rules.is_some().then(|| edge::start(&state, records));
         let stop = stop_grpc.clone();
         let (services, health) =
             rpc::services(&state, &metrics, rules.clone(), stop, edge.as_ref())?;
@@ -203,7 +200,8 @@ impl Server {
         let masterships = state.node().masterships();
         let tolerance = config.node.clock_tolerance;
         let election = config.election.map(|election| {
-            EtcdElection::start(election, http_address, tolerance, in_force, &state)
+            let in_etcd = followed.as_ref().and_then(Followed::in_etcd);
+            EtcdElection::start(election, http_address, tolerance, in_force, in_etcd, &state)
         });
         let mut background = JoinSet::new();
         if election.is_none() {
@@ -217,14 +215,6 @@ impl Server {
         background.spawn(Arc::clone(state.node()).run_timer());
         background.spawn(election::announce(Arc::clone(&state), masterships));
         background.spawn(health::report_readiness(Arc::clone(&state), health.clone()));
-        if let (Some(rules), Some(edge)) = (&rules, &edge) {
-            let (state, metrics) = (Arc::clone(&state), Arc::clone(&metrics));
-            let makes = config.doors.makes_templates;
-            let follow = edge::follow(Arc::clone(edge), Arc::clone(rules), makes, state, metrics);
-            background.spawn(follow);
-            background.spawn(Arc::clone(edge).keep_records());
-            background.spawn(Arc::clone(rules).run(rereads.subscribe()));
-        }
         if let Some(upstream) = upstream {
             background.spawn(upstream.run());
         }
@@ -243,10 +233,26 @@ impl Server {
             serving: JoinSet::new(),
             background,
         };
+        if let Some(followed) = followed {
+            let (state, metrics) = (server.state.clone(), server.metrics.clone());
+            server.spawn(followed.run(state, metrics, server.rereads.subscribe()));
+        }
+        if let (Some(rules), Some(edge)) = (&rules, &edge) {
+            server.follow_rules(rules, edge, config.doors.makes_templates);
+        }
         let decisions = edge.clone().filter(|_| config.doors.has_http);
         let pages = Pages::new(decisions, config.templates_place, rules);
         server.serve(sockets, services, edge, pages);
         Ok(server)
+    }
+
+    fn follow_rules(&mut self, rules: &Arc<RuleStore>, edge: &Arc<Edge>, makes_templates: bool) {
+        let (state, metrics) = (self.state.clone(), self.metrics.clone());
+        let (rules, edge) = (rules.clone(), edge.clone());
+        let follow = edge::follow(edge.clone(), rules.clone(), makes_templates, state, metrics);
+        self.background.spawn(follow);
+        self.background.spawn(edge.keep_records());
+        self.background.spawn(rules.run(self.rereads.subscribe()));
     }
 
     fn serve(
@@ -380,31 +386,25 @@ impl Server {
 
     /// Waits until a part stops by itself, which no part should. Cancel safe.
     pub async fn failed(&mut self) -> ServerError {
-        let election = async {
-            match &mut self.election {
-                Some(election) => election.stopped().await,
-                None => std::future::pending().await,
-            }
-        };
+        let election = &mut self.election;
         let stopped = tokio::select! {
             stopped = self.serving.join_next() => stopped,
             // It ends by itself only by a bug.
-            () = election => return ServerError::Election,
+            Some(()) = async { election.as_mut()?.stopped().await; Some(()) } => {
+                return ServerError::Election;
+            }
         };
         match stopped {
-            Some(Ok(port)) => ServerError::Stopped { port, source: None },
-            Some(Err(error)) => ServerError::Stopped {
-                port: Port::Grpc,
-                source: Some(error),
-            },
+            Some(Ok(port)) => ServerError::Stopped(port),
+            Some(Err(error)) => error.into(),
             // All parts have ended. That was reported before, and the caller went on.
             None => std::future::pending().await,
         }
     }
 
     /// Resigns the mastership, stops accepting, finishes the requests in flight within the grace, and ends. The HTTP
-    /// port closes last, so that `/readyz` reports the shutdown.
-    pub async fn shutdown(mut self) -> Shutdown {
+    /// port closes last, so that `/readyz` reports the shutdown. Returns whether every request was finished.
+    pub async fn shutdown(mut self) -> bool {
         self.state.set_stopping();
         self.health.stop().await;
         if let Some(election) = self.election.take() {
@@ -429,15 +429,23 @@ impl Server {
         let kept = self.state.look(|state| state.history().keep());
         // Charts are not worth a wait for a slow disk.
         let _late = tokio::time::timeout(KEPT_WITHIN, kept).await;
-        match finished {
-            Ok(()) => Shutdown::Complete,
-            Err(_) => {
-                warn!("the grace is over; what is still in flight is cut off");
-                self.serving.shutdown().await;
-                Shutdown::CutOff
-            }
+        if finished.is_err() {
+            warn!("the grace is over; what is still in flight is cut off");
+            self.serving.shutdown().await;
         }
+        finished.is_ok()
     }
+}
+
+/// Opens the source of the templates, and reads the first ones.
+async fn open_templates(config: &mut ServerConfig) -> Result<Option<Followed>, ServerError> {
+    let Some(place) = config.templates_place.clone() else {
+        return Ok(None);
+    };
+    config.templates_source = place.to_string();
+    let (followed, templates) = Followed::open(place).await?;
+    config.templates = templates;
+    Ok(Some(followed))
 }
 
 fn warn_of_address(config: &ServerConfig, grpc_address: &Address) {
@@ -445,41 +453,4 @@ fn warn_of_address(config: &ServerConfig, grpc_address: &Address) {
     if config.advertise.is_none() && grpc_address.tcp().is_some_and(is_unspecified) {
         warn!(address = %grpc_address, "clients are given an address that means any; give --advertise");
     }
-}
-
-/// Returns the state of a server with a new node.
-fn state_of(
-    config: &ServerConfig,
-    grpc_address: &Address,
-    kept: Option<&Kept>,
-) -> Arc<ServerState> {
-    let bound = |limit| usize::try_from(*config.bounds.get(&limit)?).ok();
-    let replica = ReplicaConfig {
-        node: node::Config {
-            name: config.node_name.clone(),
-            incarnation: clock::incarnation(),
-            // The name of an agent may outlive its directory, as on Kubernetes: the count would go back.
-            starts: kept
-                .filter(|_| !config.doors.has_http)
-                .map(|(_, past)| past.starts),
-            ..config.node.clone()
-        },
-        parent: config.parent.as_ref().map(ParentTransportConfig::replica),
-        push_round: config.push_round,
-        stream_limits: StreamLimits {
-            children_max: bound(ServerLimit::ChildServers),
-            children_of_caller_max: bound(ServerLimit::ChildServersPerAddress),
-        },
-    };
-    let node = ReplicaHandle::new(replica, config.templates.clone(), config.clock);
-    let advertised = config.advertise.clone();
-    let mut state = ServerState::new(
-        config.node_name.clone(),
-        advertised.unwrap_or_else(|| grpc_address.to_string()),
-        config.templates_source.clone(),
-        Arc::new(node),
-    );
-    let election = config.election.as_ref();
-    state.needs_rules = config.doors.has_http;
-    Arc::new(state.riding_out(election.map_or(Duration::ZERO, ElectionConfig::rides_out)))
 }

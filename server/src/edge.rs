@@ -22,12 +22,13 @@ use doorward_engine::node::asking::Answers;
 use doorward_engine::node::mastership::Outcome;
 use doorward_engine::templates::Templates;
 use doorward_proto::admin::v1::RulesStatus;
+use futures_util::stream::{self, StreamExt as _};
 use tracing::warn;
 
 use crate::clock;
 use crate::limits::ServerLimit;
 use crate::metrics::Metrics;
-use crate::replica_handle::{Asked, PushStream, ReplicaHandle};
+use crate::replica_handle::{PushStream, ReplicaHandle};
 use crate::rules::documents::Documents;
 use crate::rules::store::RuleStore;
 use crate::status::{RulesDocument, RulesNews, ServerState};
@@ -55,10 +56,7 @@ impl Node for OwnNode {
     fn get_capacity(&self, request: GetCapacity) -> Later<'_, Option<Outcome<GetCapacityReply>>> {
         Box::pin(async move {
             let mut answers = Answers::to_client(&request);
-            match self.0.answer_client(&request, &mut answers).await {
-                Asked::Final(outcome) => Some(outcome),
-                Asked::Waits(waiting) => waiting.answer().await,
-            }
+            self.0.answer_client(&request, &mut answers).await
         })
     }
 
@@ -74,28 +72,27 @@ impl Node for OwnNode {
         })
     }
 
-    fn pushes(&self, client: HolderId) -> Option<Box<dyn Pushes>> {
+    fn pushes(&self, client: HolderId) -> Option<Pushes> {
         let mut stream = PushStream::open(Arc::clone(&self.0));
         stream.claim(client);
-        Some(Box::new(stream))
-    }
-}
-
-impl Pushes for PushStream {
-    fn next(&mut self) -> Later<'_, Option<GetCapacityReply>> {
-        Box::pin(async move { self.next().await.ok().map(|(_, push)| push) })
+        let pushes = stream::unfold(stream, async |mut stream| {
+            let push = stream.next().await.ok().map(|(_, push)| push);
+            Some((push, stream))
+        });
+        Some(pushes.boxed())
     }
 }
 
 /// Part of `--memory-max` for the doors, if there are any; the rest is for the node.
 pub const PART_OF_MEMORY: usize = 4;
 
-/// Returns the decisions of all doors, without rules yet.
-pub fn new(state: &ServerState, records: Records) -> Arc<Edge> {
+/// Begins to decide for all doors of a server, without rules yet.
+pub fn start(state: &ServerState, records: Records) -> Arc<Edge> {
     let node = Arc::new(OwnNode(Arc::clone(state.node())));
     let of_node = state.limits().of(ServerLimit::Memory).max();
     let bytes_max = usize::try_from(of_node).unwrap_or(usize::MAX) / (PART_OF_MEMORY - 1);
-    Edge::within(bytes_max, node, Rules::default(), Wall::Machine, records)
+    let edge = Edge::within(bytes_max, node, Rules::default(), Wall::Machine, records);
+    Arc::clone(state.edge.get_or_init(|| edge))
 }
 
 /// Puts the rules of all documents in force, now and whenever they change. Runs until the server ends: spawn it.
@@ -125,7 +122,6 @@ pub(crate) async fn follow(
             Ok(None) => problem,
             Err(problem) => Some(problem.clone()),
         };
-        edge.set_refused(now.problems().is_some());
         in_force = versions;
         if let Ok(Some(rules)) = rules {
             if makes_templates {

@@ -12,11 +12,9 @@ use std::io::{self, IsTerminal};
 use std::panic;
 
 use clap::ValueEnum;
-use thiserror::Error;
 use tracing::error;
-use tracing_subscriber::filter::ParseError;
 use tracing_subscriber::layer::SubscriberExt;
-use tracing_subscriber::util::{SubscriberInitExt, TryInitError};
+use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, fmt};
 
 use crate::logs::plain::Style;
@@ -32,34 +30,16 @@ pub enum LogFormat {
     Json,
 }
 
-/// Failure to set up logging.
-#[derive(Debug, Error)]
-pub enum LogError {
-    /// The filter is invalid.
-    #[error("{filter:?} is no log filter; try \"info\", or \"warn,doorward_server=debug\"")]
-    Filter {
-        /// The given filter.
-        filter: String,
-        /// Problem of the filter.
-        source: ParseError,
-    },
-    /// The thread that writes the lines could not be started.
-    #[error("logging cannot be set up: {0}")]
-    Thread(#[from] io::Error),
-    /// There is a subscriber already.
-    #[error("logging is set up already")]
-    Twice(#[from] TryInitError),
-}
-
 /// Sets up logging for the whole process: the lines that `filter` lets pass. Dropping the guard writes the last lines.
 ///
 /// # Errors
 ///
 /// If the filter is malformed, the thread cannot be started, or logging was set up before.
-pub fn start(filter: &str, format: LogFormat) -> Result<LogGuard, LogError> {
-    let filter = EnvFilter::try_new(filter).map_err(|source| LogError::Filter {
-        filter: filter.to_owned(),
-        source,
+pub fn start(filter: &str, format: LogFormat) -> Result<LogGuard, String> {
+    let filter = EnvFilter::try_new(filter).map_err(|problem| {
+        format!(
+            "{filter:?} is no log filter; try \"info\", or \"warn,doorward_server=debug\": {problem}"
+        )
     })?;
     let style = match format {
         LogFormat::Text => Style::Text {
@@ -67,16 +47,18 @@ pub fn start(filter: &str, format: LogFormat) -> Result<LogGuard, LogError> {
         },
         LogFormat::Json => Style::Json,
     };
-    let (queue, guard) = queue::start(style, io::stderr())?;
+    let started = queue::start(style, io::stderr());
+    let (queue, guard) = started.map_err(|error| format!("logging cannot be set up: {error}"))?;
     let lines = fmt::layer().with_writer(queue);
     let registry = tracing_subscriber::registry().with(filter);
-    match style {
+    let set_up = match style {
         Style::Text { is_coloured } => {
             let lines = lines.with_ansi(is_coloured).with_target(false);
-            registry.with(lines).try_init()?;
+            registry.with(lines).try_init()
         }
-        Style::Json => registry.with(lines.json().flatten_event(true)).try_init()?,
-    }
+        Style::Json => registry.with(lines.json().flatten_event(true)).try_init(),
+    };
+    set_up.map_err(|_| "logging is set up already".to_owned())?;
     // A panic is logged like any other line, whether or not it is caught.
     panic::set_hook(Box::new(|panicked| {
         error!(%panicked, "a bug: the program panicked");

@@ -77,6 +77,11 @@ impl Metrics {
             help,
             templates_loaded.clone(),
         );
+        let times = state.node().lock_times();
+        let help = "How long the lock of the node was held, each time";
+        registry.register("node_lock_held_seconds", help, times.held.clone());
+        let help = "How long the lock of the node was waited for, each time";
+        registry.register("node_lock_wait_seconds", help, times.waited.clone());
         registry.register_collector(Box::new(NodeCollector(Arc::clone(state))));
         let metrics = Self {
             registry,
@@ -168,12 +173,13 @@ impl Collector for NodeCollector {
         security::write(state, families)?;
         limits::write(state, families)?;
         sessions::write(state, &totals, families)?;
-        let times = state.node().lock_times();
-        let help = "How long the lock of the node was held, each time";
-        families.histogram("node_lock_held_seconds", help, &times.held.seen())?;
-        let help = "How long the lock of the node was waited for, each time";
-        families.histogram("node_lock_wait_seconds", help, &times.waited.seen())?;
-        for (name, help, value) in counters(counted).into_iter().chain(others(state)) {
+        let others = metrics! {
+            /// Log lines dropped because standard error was not read in time
+            "log_lines_dropped": logs::queue::dropped_lines();
+            /// GetCapacity calls refused with a time to come back, since too many were in progress
+            "calls_refused": state.limits().of(ServerLimit::Calls).refused();
+        };
+        for (name, help, value) in counters(counted).into_iter().chain(others) {
             families.counter(name, help, value)?;
         }
         leases::write(state, &totals, &listed, families)?;
@@ -185,16 +191,6 @@ impl Collector for NodeCollector {
             families.gauges(name, help, rows)?;
         }
         Ok(())
-    }
-}
-
-/// Returns counters of other parts than the node.
-fn others(state: &ServerState) -> [(&'static str, &'static str, u64); 2] {
-    metrics! {
-        /// Log lines dropped because standard error was not read in time
-        "log_lines_dropped": logs::queue::dropped_lines();
-        /// GetCapacity calls refused with a time to come back, since too many were in progress
-        "calls_refused": state.limits().of(ServerLimit::Calls).refused();
     }
 }
 

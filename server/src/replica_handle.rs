@@ -36,8 +36,8 @@ use tracing::error;
 use crate::clock::{self, Clock};
 use crate::limits::{ServerLimit, ServerLimits};
 use crate::otel;
+pub use crate::replica_handle::lock::LockTimes;
 use crate::replica_handle::lock::{Held, NodeLock};
-pub use crate::replica_handle::lock::{LockTimes, Spans, SpansSeen};
 pub use crate::replica_handle::pushes::PushStream;
 use crate::replica_handle::transports::{CausedTask, Transports};
 
@@ -48,8 +48,6 @@ pub struct ReplicaHandle {
     clock: Clock,
     /// Wakes the timer: the next timeout is earlier than it knows.
     timeout_moved: Notify,
-    /// Whether the parent has answered since the start.
-    parent_answered: watch::Sender<bool>,
     /// Master of the node, as the node knows it.
     mastership: watch::Sender<NumberedMastership>,
     limits: Arc<ServerLimits>,
@@ -85,7 +83,6 @@ impl ReplicaHandle {
             lock: NodeLock::new(shared, clock),
             clock,
             timeout_moved: Notify::new(),
-            parent_answered: watch::Sender::new(false),
             mastership: watch::Sender::new((0, Mastership::Unknown)),
             conflicts: Refusals::default(),
         }
@@ -155,7 +152,7 @@ impl ReplicaHandle {
     fn change_shared<T>(&self, change: impl FnOnce(&mut Shared, Time) -> T) -> T {
         let mut events = Vec::new();
         let mut refused = None;
-        let (answer, moved, has_answered, mastership, garbage) = {
+        let (answer, moved, mastership, garbage) = {
             let mut shared = self.lock();
             let now = shared.now();
             let masterships_before = shared.replica.masterships();
@@ -170,7 +167,7 @@ impl ReplicaHandle {
             if replica.node().refused_by_limits() != refusals_before {
                 refused = Some((refused_before, *replica.node().refused_by_limit(), now));
             }
-            let has_answered = transports.pass_on(replica);
+            transports.pass_on(replica);
             events.extend(iter::from_fn(|| replica.poll_event()));
             let due = replica.poll_timeout();
             let moved = is_earlier(due, *wakes_at);
@@ -181,7 +178,7 @@ impl ReplicaHandle {
             let mastership = (masterships != masterships_before)
                 .then(|| (masterships, replica.node().mastership(now).clone()));
             let garbage: Vec<_> = iter::from_fn(|| replica.poll_garbage()).collect();
-            (answer, moved, has_answered, mastership, garbage)
+            (answer, moved, mastership, garbage)
         };
         if let Some((before, after, now)) = refused {
             let since_start = now.since(Time::ZERO);
@@ -190,9 +187,6 @@ impl ReplicaHandle {
         garbage.into_iter().for_each(disposal::dispose);
         if let Some(mastership) = mastership {
             self.announce_mastership(mastership);
-        }
-        if has_answered {
-            self.parent_answered.send_replace(true);
         }
         if moved {
             self.timeout_moved.notify_one();
@@ -212,14 +206,17 @@ impl ReplicaHandle {
         self.hold_shared(|shared, now| self.ask(shared, request, answers, now))
     }
 
-    /// Answers all asks of a client that remain.
+    /// Answers all asks of a client that remain. None: the node was started anew, and has forgotten the call.
     pub async fn answer_client(
         self: &Arc<Self>,
         request: &GetCapacity,
         answers: &mut Answers<ClientLease>,
-    ) -> Asked {
-        self.finish_shared(|shared, now| self.ask(shared, request, answers, now))
-            .await
+    ) -> Option<Outcome<GetCapacityReply>> {
+        let asked = self.finish_shared(|shared, now| self.ask(shared, request, answers, now));
+        match asked.await {
+            Asked::Final(outcome) => Some(outcome),
+            Asked::Waits(waiting) => waiting.answer().await,
+        }
     }
 
     fn ask(
@@ -311,11 +308,6 @@ impl ReplicaHandle {
             }
             is_news
         });
-    }
-
-    /// Returns a receiver that learns when the parent has answered for the first time since the start.
-    pub fn parent_answered(&self) -> watch::Receiver<bool> {
-        self.parent_answered.subscribe()
     }
 
     /// Returns a receiver of the node's masterships. They change by an election, or by the clock.

@@ -23,14 +23,12 @@ pub mod stream;
 
 use std::sync::Arc;
 use std::task::Poll;
-use std::time::Duration;
 
 use doorward_door::health::Health;
 use doorward_edge::edge::Edge;
 use doorward_edge::rlqs::{self, Rlqs};
 use doorward_edge::rls::Rls;
 use doorward_engine::id::{Caller, ID_BYTES_MAX};
-use doorward_engine::messages::{ClientLease, GetCapacity};
 use doorward_engine::node::Node;
 use doorward_engine::node::asking::Answers;
 use doorward_proto::admin::v1::callers_server::CallersServer;
@@ -45,6 +43,7 @@ use doorward_proto::envoy::ratelimit::rate_limit_service_server::RateLimitServic
 use doorward_session::close_reason::CloseReason;
 use doorward_tls::identity::Identity;
 use tokio_util::sync::CancellationToken;
+use tonic::codegen::BoxFuture;
 use tonic::service::Routes;
 use tonic::{Request, Response, Status as RpcStatus};
 
@@ -55,7 +54,7 @@ use crate::admin::{rules_watch, status_service};
 use crate::limits::ServerLimit;
 use crate::methods::{GET_STATUS, WATCH_RULES};
 use crate::metrics::Metrics;
-use crate::replica_handle::{Asked, WaitingAnswer};
+use crate::replica_handle::Asked;
 use crate::rpc::bindings::Bindings;
 use crate::rpc::plans::PlansService;
 use crate::rpc::services::Services;
@@ -78,28 +77,16 @@ pub struct CapacityService {
 }
 
 /// First result of a client's request.
-#[derive(Debug)]
 enum Answer {
     /// The answer, in nearly all cases.
     Ready(wire::GetCapacityResponse),
     /// The rest of the request waits for its turn or for the parent.
-    Later(Box<Unfinished>),
-}
-
-/// A client's request that is not answered yet.
-#[derive(Debug)]
-struct Unfinished {
-    request: GetCapacity,
-    answers: Answers<ClientLease>,
-    /// Pending: some asks are not answered yet.
-    asked: Poll<WaitingAnswer>,
-    /// Invalid resources.
-    refused: Vec<wire::Refusal>,
-    wall: Duration,
+    Later(BoxFuture<wire::GetCapacityResponse, RpcStatus>),
 }
 
 impl CapacityService {
-    /// Decides as much as it can at once.
+    /// Decides as much as it can at once. If this server has no lease yet, the rest waits a little for the parent, so
+    /// that the first client that asks for a resource need not return.
     ///
     /// # Errors
     ///
@@ -120,48 +107,24 @@ impl CapacityService {
         let resources = request.asks.iter().map(|ask| &ask.resource);
         self.state.note_lent(resources);
         let mut answers = Answers::to_client(&request);
-        let asked = match self.state.node().answer_client_next(&request, &mut answers) {
+        let node = Arc::clone(self.state.node());
+        let asked = match node.answer_client_next(&request, &mut answers) {
             Poll::Ready(Asked::Final(outcome)) => {
                 let answer = convert::get_capacity_outcome(outcome, refused, wall);
                 return Ok(Answer::Ready(answer));
             }
-            Poll::Ready(Asked::Waits(answer)) => Poll::Ready(answer),
-            Poll::Pending => Poll::Pending,
+            asked => asked,
         };
-        Ok(Answer::Later(Box::new(Unfinished {
-            request,
-            answers,
-            asked,
-            refused,
-            wall,
+        Ok(Answer::Later(Box::pin(async move {
+            let outcome = match asked {
+                Poll::Ready(Asked::Final(outcome)) => Some(outcome),
+                Poll::Ready(Asked::Waits(waiting)) => waiting.answer().await,
+                Poll::Pending => node.answer_client(&request, &mut answers).await,
+            };
+            let anew = || RpcStatus::unavailable("the node was started anew; ask again");
+            let outcome = outcome.ok_or_else(anew)?;
+            Ok(convert::get_capacity_outcome(outcome, refused, wall))
         })))
-    }
-
-    /// Does the rest of a call. If this server has no lease yet, the call waits a little for the parent, so that the
-    /// first client that asks for a resource need not return.
-    async fn finish(&self, unfinished: Unfinished) -> Result<wire::GetCapacityResponse, RpcStatus> {
-        let Unfinished {
-            request,
-            mut answers,
-            asked,
-            refused,
-            wall,
-        } = unfinished;
-        let asked = match asked {
-            Poll::Ready(waiting) => Asked::Waits(waiting),
-            Poll::Pending => {
-                let node = self.state.node();
-                node.answer_client(&request, &mut answers).await
-            }
-        };
-        let outcome = match asked {
-            Asked::Final(outcome) => outcome,
-            Asked::Waits(waiting) => waiting
-                .answer()
-                .await
-                .ok_or_else(|| RpcStatus::unavailable("the node was started anew; ask again"))?,
-        };
-        Ok(convert::get_capacity_outcome(outcome, refused, wall))
     }
 }
 
@@ -189,7 +152,7 @@ impl Capacity for CapacityService {
         Ok(Response::new(
             match self.answer(request.into_inner(), caller, identity.as_ref())? {
                 Answer::Ready(answer) => answer,
-                Answer::Later(unfinished) => self.finish(*unfinished).await?,
+                Answer::Later(answer) => answer.await?,
             },
         ))
     }

@@ -60,21 +60,18 @@ impl Security {
         let is_open = access.tls.is_none() || access.accepts_plain || !access.needs_identity;
         let is_outside = |it: &&SocketAddr| !it.ip().to_canonical().is_loopback();
         let plain = config.plain_listen.iter().find(is_outside);
-        if let (Some(address), false) = (plain, config.is_insecure) {
-            warn!(
-                %address,
-                "any program on the network can act as any client at --plain-listen: give it an address that only \
-                 Doorman's clients reach. The next version does not start like this without --insecure"
-            );
-        }
         let open = if is_open { listens } else { &[] };
         let exposed = open.iter().find(is_outside);
-        if let (Some(address), false) = (exposed, config.is_insecure) {
-            warn!(
-                %address,
-                "any program on the network can act as any client: give --tls-cert, --tls-key, and --tls-client-ca or \
-                 --tokens. The next version does not start like this without --insecure"
-            );
+        let of_plain = "give --plain-listen an address that only Doorman's clients reach";
+        let of_all = "give --tls-cert, --tls-key, and --tls-client-ca or --tokens";
+        for (address, remedy) in [(plain, of_plain), (exposed, of_all)] {
+            if let (Some(address), false) = (address, config.is_insecure) {
+                warn!(
+                    %address,
+                    "any program on the network can act as any client: {remedy}. The next version does not start \
+                     like this without --insecure"
+                );
+            }
         }
         let security = Self {
             config: config.clone(),

@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | SIGTERM, SIGINT | an end in order; the second one ends the program at once |
 //! | SIGHUP | templates, rules, certificates and tokens are read again, at the latest when the program serves |
-//! | SIGUSR1, SIGUSR2, SIGALRM | a line in the log: some service managers send them to all programs |
+//! | SIGUSR1, SIGUSR2, SIGALRM | none: some service managers send them to all programs |
 //!
 //! The first process of a container gets only signals that it listens for, so a program listens for SIGTERM during its
 //! start, too. systemd waits with SIGHUP until the program listens (`Type=notify`).
@@ -13,9 +13,9 @@ use std::env;
 use std::io;
 use std::os::unix::net::UnixDatagram;
 
-use doorward_pages::room::{Room, ShortOf};
+use anyhow::Context as _;
+use doorward_pages::room::Room;
 use rustix::process::Signal as Number;
-use thiserror::Error;
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
@@ -38,18 +38,6 @@ pub struct Signals {
     terminate: Signal,
     interrupt: Signal,
     hang_up: Signal,
-    user: [Signal; 3],
-}
-
-/// A program could not start.
-#[derive(Debug, Error)]
-pub enum BeginError {
-    /// The system has no room for it.
-    #[error(transparent)]
-    Room(#[from] ShortOf),
-    /// There is no runtime, or the system refuses to deliver signals.
-    #[error("cannot start: {0}")]
-    Runtime(#[from] io::Error),
 }
 
 /// Listens for signals, by the runtime of the program: its first act.
@@ -57,22 +45,24 @@ pub enum BeginError {
 /// # Errors
 ///
 /// If a limit of the system is too small.
-pub fn begin() -> Result<(Runtime, Signals), BeginError> {
+pub fn begin() -> anyhow::Result<(Runtime, Signals)> {
     files::raise_limit();
     ROOM.check()?;
+    listen().context("cannot start")
+}
+
+fn listen() -> io::Result<(Runtime, Signals)> {
     let runtime = Builder::new_multi_thread().enable_all().build()?;
     let entered = runtime.enter();
-    // A listener of SIGXFSZ stays: a write beyond the largest size of a file (ulimit -f) fails, as on a full disk.
-    drop(signal(SignalKind::from_raw(Number::XFSZ.as_raw()))?);
+    // Their listeners stay, and the signals have no effect. With that of SIGXFSZ, a write beyond the largest size of a
+    // file (ulimit -f) fails, as on a full disk.
+    for unheeded in [Number::XFSZ, Number::USR1, Number::USR2, Number::ALARM] {
+        drop(signal(SignalKind::from_raw(unheeded.as_raw()))?);
+    }
     let signals = Signals {
         terminate: signal(SignalKind::terminate())?,
         interrupt: signal(SignalKind::interrupt())?,
         hang_up: signal(SignalKind::hangup())?,
-        user: [
-            signal(SignalKind::user_defined1())?,
-            signal(SignalKind::user_defined2())?,
-            signal(SignalKind::alarm())?,
-        ],
     };
     drop(entered);
     if let Some(service_manager) = env::var_os("NOTIFY_SOCKET") {
@@ -94,7 +84,6 @@ impl Signals {
     /// Obeys signals until one stops the program.
     async fn obey(&mut self, rereads: &watch::Sender<()>) {
         loop {
-            let [first, second, alarm] = &mut self.user;
             tokio::select! {
                 _ = self.terminate.recv() => return,
                 _ = self.interrupt.recv() => return,
@@ -102,9 +91,6 @@ impl Signals {
                     info!("SIGHUP: reading templates, rules, certificates and tokens again");
                     rereads.send_replace(());
                 }
-                _ = first.recv() => info!("SIGUSR1 has no effect"),
-                _ = second.recv() => info!("SIGUSR2 has no effect"),
-                _ = alarm.recv() => info!("SIGALRM has no effect"),
             }
         }
     }

@@ -178,20 +178,15 @@ impl StateDirectory {
         let file = path.join(FILE);
         let database = builder().create(&file)?;
         let inode = inode(&file)?;
-        let Contents {
-            node: owner,
-            starts,
-            uncounted,
-            marks,
-        } = Contents::read(&database, inode)?;
-        let uncounted = match owner {
+        let found = Contents::read(&database, inode)?;
+        let uncounted = match found.node {
             Some(owner) if owner != node => Some(Uncounted::OtherNode(owner)),
             None if is_unused => None,
-            _ => uncounted,
+            _ => found.uncounted,
         };
         let is_complete = is_root && uncounted.is_none();
-        let is_unused = uncounted.is_none() && marks.is_empty();
-        let starts = starts.saturating_add(1);
+        let is_unused = uncounted.is_none() && found.marks.is_empty();
+        let starts = found.starts.saturating_add(1);
         let write = begin_write(&database)?;
         {
             let mut numbers = write.open_table(NUMBERS)?;
@@ -214,7 +209,7 @@ impl StateDirectory {
             starts,
             _lock: lock,
         };
-        let counted = marks.iter().filter(|_| is_complete);
+        let counted = found.marks.iter().filter(|_| is_complete);
         let marks = FoundMarks {
             marks: counted
                 .map(|(id, mark)| (id.as_str(), mark.stored()))

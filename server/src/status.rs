@@ -13,7 +13,6 @@ mod looking;
 pub mod model;
 pub mod readiness;
 mod server_state;
-pub mod sessions;
 pub mod shadow;
 
 use doorward_engine::id::ResourceId;
@@ -31,7 +30,7 @@ use crate::status::listing::Room;
 use crate::status::model::{count, millis};
 use crate::status::readiness::Readiness;
 pub use crate::status::server_state::{
-    EtcdHealth, ParentLink, ParentNews, RulesDocument, RulesNews, ServerState,
+    EtcdHealth, ParentLink, ParentNews, RulesDocument, RulesNews, ServerState, Sessions,
 };
 
 /// Number of resources on a page of `/status` without a limit in the query.

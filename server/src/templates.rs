@@ -10,11 +10,60 @@ use std::sync::Arc;
 use doorward_documents::{DocumentError, locate_bytes};
 use doorward_engine::node::reload::PreparedTemplates;
 use doorward_engine::templates::Templates;
+use doorward_etcd::layout::DocumentKeys;
+use tokio::sync::watch;
 use tracing::{info, warn};
 
 use crate::clock;
 use crate::metrics::Metrics;
 use crate::status::ServerState;
+use crate::stored_place::StoredPlace;
+use crate::templates::etcd::EtcdTemplates;
+use crate::templates::file::{POLL_INTERVAL, TemplateFile, TemplateFileError};
+
+/// A source of templates, which are brought into force whenever they change.
+#[derive(Debug)]
+pub(crate) enum Followed {
+    File(TemplateFile),
+    Etcd(EtcdTemplates),
+}
+
+impl Followed {
+    /// Opens the source, and returns the first templates. Those in etcd come later.
+    pub(crate) async fn open(place: StoredPlace) -> Result<(Self, Templates), TemplateFileError> {
+        Ok(match place {
+            StoredPlace::File(path) => {
+                let (file, templates) = TemplateFile::open(&path, POLL_INTERVAL).await?;
+                (Self::File(file), templates)
+            }
+            StoredPlace::Etcd(keys, etcd) => {
+                let templates = EtcdTemplates::new(keys, etcd);
+                (Self::Etcd(templates), Templates::default())
+            }
+        })
+    }
+
+    /// Returns the keys of all versions in etcd, and whether any templates are in force.
+    pub(crate) fn in_etcd(&self) -> Option<(DocumentKeys, watch::Receiver<bool>)> {
+        match self {
+            Self::File(_) => None,
+            Self::Etcd(templates) => Some((templates.keys().clone(), templates.able())),
+        }
+    }
+
+    /// Follows the source for ever: spawn it. A file is read at once whenever `rereads` tells it.
+    pub(crate) async fn run(
+        self,
+        state: Arc<ServerState>,
+        metrics: Arc<Metrics>,
+        rereads: watch::Receiver<()>,
+    ) {
+        match self {
+            Self::File(file) => file.run(state, metrics, rereads).await,
+            Self::Etcd(templates) => templates.run(state, metrics).await,
+        }
+    }
+}
 
 /// Parses a document, and warns of values that are valid but probably a mistake.
 fn parse(content: &[u8], name: &str) -> Result<Templates, DocumentError> {

@@ -27,7 +27,7 @@ const ENCODING: HeaderName = HeaderName::from_static("grpc-encoding");
 const STATUS: HeaderName = HeaderName::from_static("grpc-status");
 
 /// Bytes before each message: a flag for compression, and the length.
-const PREFIX: usize = 5;
+pub(crate) const PREFIX: usize = 5;
 
 /// Returns whether a call with these headers has uncompressed messages, so that this module can answer it.
 pub(crate) fn is_plain(headers: &HeaderMap) -> bool {
@@ -45,30 +45,26 @@ pub(crate) fn read<M: Message + Default>(message: Bytes) -> Result<M, RpcStatus>
 
 /// Returns the response to a call.
 pub(crate) fn response<M: Message>(answer: &M) -> Response<Body> {
-    respond(answer.encoded_len(), |bytes| {
-        let encoded = answer.encode(bytes);
-        encoded.map_err(|error| RpcStatus::internal(error.to_string()))
-    })
+    let mut framed = BytesMut::with_capacity(PREFIX + answer.encoded_len());
+    framed.put_bytes(0, PREFIX);
+    match answer.encode(&mut framed) {
+        Ok(()) => respond(framed),
+        Err(error) => RpcStatus::internal(error.to_string()).into_http(),
+    }
 }
 
-/// Returns a response with a message of this length, which `write` appends to its prefix.
-pub(crate) fn respond(
-    length: usize,
-    write: impl FnOnce(&mut BytesMut) -> Result<(), RpcStatus>,
-) -> Response<Body> {
-    let Ok(announced) = u32::try_from(length) else {
+/// Returns a response with a message, which has room for its prefix before it.
+pub(crate) fn respond(mut framed: BytesMut) -> Response<Body> {
+    let Ok(length) = u32::try_from(framed.len().saturating_sub(PREFIX)) else {
         let problem = "the answer has more than 4 GiB; ask for fewer resources at once";
         return RpcStatus::resource_exhausted(problem).into_http();
     };
-    let mut bytes = BytesMut::with_capacity(PREFIX + length);
-    bytes.put_u8(0);
-    bytes.put_u32(announced);
-    if let Err(status) = write(&mut bytes) {
-        return status.into_http();
+    if let Some(place) = framed.get_mut(1..PREFIX) {
+        place.copy_from_slice(&length.to_be_bytes());
     }
     let mut trailers = HeaderMap::with_capacity(1);
     trailers.insert(STATUS, HeaderValue::from_static("0"));
-    let frames = [Frame::data(bytes.freeze()), Frame::trailers(trailers)];
+    let frames = [Frame::data(framed.freeze()), Frame::trailers(trailers)];
     of_frames(tokio_stream::iter(frames))
 }
 

@@ -5,7 +5,7 @@
 //! does not yield more often, because such a thread gets hardly any time beside a busy worker.
 
 use std::borrow::Cow;
-use std::{fmt, io, thread};
+use std::{io, thread};
 
 /// Bytes written between two yields.
 const WRITTEN: usize = 64 * 1024;
@@ -60,14 +60,6 @@ impl<T> YieldingWriter<T> {
     /// Returns the written text or bytes.
     pub fn into_inner(self) -> T {
         self.into
-    }
-}
-
-impl fmt::Write for YieldingWriter<String> {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        self.into.push_str(text);
-        self.steps.step_by(text.len());
-        Ok(())
     }
 }
 

@@ -4,15 +4,10 @@
 //! So the server [refuses](overload::busy) calls of the method at once while too many are in progress.
 //!
 //! A call is in progress once its message has arrived ([`RequestBody`] sees to that), so a client that opens calls and
-//! sends nothing keeps no other client away. A call that waits counts only for a short time, because it costs the
-//! machine nothing.
+//! sends nothing keeps no other client away.
 
-use std::future::poll_fn;
-use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
 
-use tokio::time::sleep;
 use tonic::body::Body;
 use tonic::codegen::http::{Request, Response};
 
@@ -20,9 +15,6 @@ use crate::calls::CallService;
 use crate::limit::Limit;
 use crate::overload;
 use crate::request_body::RequestBody;
-
-/// Longest time for which a waiting call counts.
-const COUNTS_MAX: Duration = Duration::from_secs(2);
 
 /// A call in progress.
 #[derive(Debug)]
@@ -79,72 +71,10 @@ where
         let counts = counts.transpose();
         let counted = counts.map(|counts| (self.services.answer(request), counts));
         async move {
-            let (answer, permit) = match counted {
-                Ok(counted) => counted,
-                Err(status) => return status.into_http(),
-            };
-            // Most calls never wait, and need no timer.
-            let mut counts = permit.map(|permit| (permit, None));
-            let mut answer = pin!(answer);
-            poll_fn(|cx| {
-                let answer = answer.as_mut().poll(cx);
-                if let (true, Some((_, over))) = (answer.is_pending(), &mut counts) {
-                    let over = over.get_or_insert_with(|| Box::pin(sleep(COUNTS_MAX)));
-                    if over.as_mut().poll(cx).is_ready() {
-                        counts = None;
-                    }
-                }
-                answer
-            })
-            .await
+            match counted {
+                Ok((answer, _permit)) => answer.await,
+                Err(status) => status.into_http(),
+            }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::net::Ipv4Addr;
-
-    use tokio::sync::Semaphore;
-
-    use super::*;
-    use crate::caller_id::CallerId;
-    use crate::door::Door;
-    use crate::door_limits::testing::limits;
-    use crate::limit::LimitTexts;
-    use crate::paths::Paths;
-
-    const METHOD: &str = "/service/method";
-
-    /// A service that never answers.
-    struct Waits;
-
-    impl CallService<Body> for Waits {
-        async fn answer(&self, _: Request<RequestBody<Body>>) -> Response<Body> {
-            std::future::pending().await
-        }
-    }
-
-    /// Returns a call with an empty body.
-    fn nothing() -> RequestBody<Body> {
-        let looking = Arc::new(Semaphore::new(1));
-        let door = Door::new(limits(1, 1), Paths::default(), looking);
-        let connection = door.admit(CallerId::of(Ipv4Addr::LOCALHOST.into()), None);
-        RequestBody::new(Body::empty(), door, connection.unwrap(), false)
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_call_that_waits_for_long_does_not_keep_others_away() {
-        let calls = Arc::new(Limit::new(LimitTexts::default()));
-        calls.set_max(1);
-        let service = Bounded::new(Waits, METHOD, Arc::clone(&calls));
-        let request = Request::builder().uri(METHOD).body(nothing()).unwrap();
-        let waiting = tokio::spawn(async move { service.answer(request).await });
-        // The paused clock advances by itself while all tasks are idle.
-        tokio::time::sleep(COUNTS_MAX / 2).await;
-        assert!(CallPermit::take(&calls).is_none(), "it counts");
-        tokio::time::sleep(COUNTS_MAX).await;
-        assert!(CallPermit::take(&calls).is_some(), "it counts no more");
-        waiting.abort();
     }
 }

@@ -49,6 +49,14 @@ pub struct Scanner {
 }
 
 impl Scanner {
+    /// Returns the position before so many bytes, and a frame after them.
+    pub fn before(bytes: usize) -> Self {
+        Self {
+            payload_left: bytes,
+            ..Self::default()
+        }
+    }
+
     /// Reads the next bytes, and reports each frame whose header is complete.
     pub fn scan(&mut self, mut bytes: &[u8], mut frame: impl FnMut(Frame)) {
         while !bytes.is_empty() {

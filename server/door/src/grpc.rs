@@ -1,6 +1,5 @@
 //! gRPC connections: HTTP/2, with every limit that the library offers.
 
-use std::io;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,14 +7,13 @@ use std::time::Duration;
 use hyper::body::Incoming;
 use hyper::server::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use tokio::io::AsyncReadExt;
 use tokio_util::sync::CancellationToken;
 
 use crate::calls::{CallService, ConnectionCalls};
 use crate::connection::Connection;
 use crate::door::Door;
 use crate::frames::ControlFrames;
-use crate::guarded::{Guarded, PREFACE};
+use crate::guarded::Guarded;
 use crate::listener::Listener;
 use crate::listening;
 use crate::socket::Socket;
@@ -58,28 +56,15 @@ pub async fn serve<S>(
 }
 
 async fn converse<S>(
-    mut socket: Socket,
+    socket: Socket,
     door: Arc<Door>,
     connection: Arc<Connection>,
     services: Arc<S>,
     stop: CancellationToken,
-) -> Result<(), Box<dyn std::error::Error + Send + Sync>>
+) -> Result<(), hyper::Error>
 where
     S: CallService<Incoming>,
 {
-    let hello = tokio::time::timeout(door.patience(), hear_preface(&mut socket));
-    let heard = tokio::select! {
-        heard = hello => heard,
-        // No call is in progress.
-        () = stop.cancelled() => return Ok(()),
-    };
-    match heard {
-        Ok(heard) => heard?,
-        Err(_) => {
-            door.refuse(&door.limits().patience);
-            return Ok(());
-        }
-    }
     let limits = door.limits();
     let calls_max = limits.streams_per_connection.small();
     // Resets of calls that the library has not handed over yet. A lower limit would close connections whose callers
@@ -105,12 +90,17 @@ where
     let calls = ConnectionCalls {
         services,
         door: Arc::clone(&door),
-        connection,
+        connection: Arc::clone(&connection),
     };
     let mut serving = pin!(builder.serve_connection(TokioIo::new(io), calls));
     let served = tokio::select! {
         served = serving.as_mut() => served,
         () = stop.cancelled() => {
+            let is_unheard = !connection.is_proven() && !connection.is_busy();
+            if is_unheard && connection.midway.has_lasted(Duration::ZERO, door.now()) {
+                // Its preface is not complete, or its first frame.
+                return Ok(());
+            }
             serving.as_mut().graceful_shutdown();
             serving.await
         }
@@ -118,7 +108,7 @@ where
     if served.as_ref().is_err_and(is_flood) {
         door.refuse(&door.limits().control_frames);
     }
-    Ok(served?)
+    served
 }
 
 /// Returns whether the HTTP library closed the connection because of too many resets or headers.
@@ -127,24 +117,4 @@ fn is_flood(error: &hyper::Error) -> bool {
         .and_then(|source| source.downcast_ref::<h2::Error>())
         .and_then(h2::Error::reason)
         .is_some_and(|reason| reason == h2::Reason::ENHANCE_YOUR_CALM)
-}
-
-/// Waits for the HTTP/2 preface of the client.
-async fn hear_preface(socket: &mut Socket) -> io::Result<()> {
-    let mut heard = [0; PREFACE.len()];
-    let mut length = 0;
-    loop {
-        let place = heard.get_mut(length..).unwrap_or_default();
-        if place.is_empty() {
-            return Ok(());
-        }
-        let more = socket.read(place).await?;
-        length += more;
-        if more == 0 || heard.get(..length) != PREFACE.get(..length) {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidData,
-                "the other side does not speak HTTP/2",
-            ));
-        }
-    }
 }

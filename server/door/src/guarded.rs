@@ -25,8 +25,6 @@ enum Protocol {
     /// All written bytes are answers: HTTP/1, and protocols of other servers.
     Plain,
     Http2 {
-        /// Rest of the preface that the HTTP library has not seen yet. The door has read all of it.
-        preface: &'static [u8],
         reads: Scanner,
         writes: Scanner,
         control: Box<ControlFrames>,
@@ -44,24 +42,28 @@ pub struct Guarded<S> {
 }
 
 impl<S> Guarded<S> {
-    /// Wraps a socket. With `control`, it speaks HTTP/2, whose preface is read; else all written bytes are answers.
+    /// Wraps a socket. With `control`, it speaks HTTP/2, and its preface is due as the rest of a frame is; else all
+    /// written bytes are answers.
     pub fn new(
         socket: S,
         door: Arc<Door>,
         connection: Arc<Connection>,
         control: Option<ControlFrames>,
     ) -> Self {
-        let http2 = |control| Protocol::Http2 {
-            preface: PREFACE,
-            reads: Scanner::default(),
-            writes: Scanner::default(),
-            control: Box::new(control),
+        let http2 = |control| {
+            connection.midway.begin_anew(door.now());
+            Protocol::Http2 {
+                reads: Scanner::before(PREFACE.len()),
+                writes: Scanner::default(),
+                control: Box::new(control),
+            }
         };
+        let protocol = control.map_or(Protocol::Plain, http2);
         Self {
             socket,
             door,
             connection,
-            protocol: control.map_or(Protocol::Plain, http2),
+            protocol,
             pause: None,
         }
     }
@@ -157,14 +159,6 @@ impl<S: AsyncRead + Unpin> AsyncRead for Guarded<S> {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        if let Protocol::Http2 { preface, .. } = &mut self.protocol
-            && !preface.is_empty()
-        {
-            let (head, rest) = preface.split_at(preface.len().min(buf.remaining()));
-            buf.put_slice(head);
-            *preface = rest;
-            return Poll::Ready(Ok(()));
-        }
         std::task::ready!(self.poll_paused(cx));
         let before = buf.filled().len();
         std::task::ready!(Pin::new(&mut self.socket).poll_read(cx, buf))?;

@@ -9,11 +9,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use doorward_time::millis;
 use tracing::warn;
-
-/// Time between two log lines of a limit that refuses.
-const LOG_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Texts of a limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,10 +31,8 @@ pub struct Limit {
     /// `u64::MAX`: the use is not counted.
     used: AtomicU64,
     refused: AtomicU64,
-    /// Time of the last log line, in milliseconds since the start, plus one. 0: never.
-    logged_at: AtomicU64,
-    /// Number of refusals at that time.
-    logged: AtomicU64,
+    /// Minute of the last log line, from 1 on. 0: there was none.
+    logged_in: AtomicU64,
 }
 
 impl Default for Limit {
@@ -55,8 +49,7 @@ impl Limit {
             max: AtomicU64::new(u64::MAX),
             used: AtomicU64::new(u64::MAX),
             refused: AtomicU64::default(),
-            logged_at: AtomicU64::default(),
-            logged: AtomicU64::default(),
+            logged_in: AtomicU64::default(),
         }
     }
 
@@ -136,7 +129,7 @@ impl Limit {
         give_back(&self.used, less);
     }
 
-    /// Counts a refusal at `now` after the start, and logs it once a minute at most. Returns the number of earlier
+    /// Counts a refusal at `now` after the start, and logs the first one of each minute. Returns the number of earlier
     /// refusals.
     pub fn refuse(&self, now: Duration) -> u64 {
         self.refuse_times(1, now)
@@ -145,23 +138,14 @@ impl Limit {
     /// Counts `times` refusals in the same way.
     pub fn refuse_times(&self, times: u64, now: Duration) -> u64 {
         let before = self.refused.fetch_add(times, Ordering::Relaxed);
-        let now = millis(now).saturating_add(1);
-        let logged_at = self.logged_at.load(Ordering::Relaxed);
-        let is_due = logged_at == 0 || now.saturating_sub(logged_at) >= millis(LOG_INTERVAL);
-        // If several threads find the line due at once, one logs it.
-        let logs = is_due
-            && times > 0
-            && self
-                .logged_at
-                .compare_exchange(logged_at, now, Ordering::Relaxed, Ordering::Relaxed)
-                .is_ok();
-        if logs {
-            let logged = self.logged.swap(before + times, Ordering::Relaxed);
+        let minute = now.as_secs() / 60 + 1;
+        // If several threads refuse at once, one of them logs it.
+        if times > 0 && self.logged_in.swap(minute, Ordering::Relaxed) != minute {
             warn!(
                 limit = self.texts.name,
                 flag = self.texts.flag,
                 max = self.max(),
-                refused = before + times - logged.min(before),
+                refused = before + times,
                 "a limit is reached: what comes beyond is refused, and what is there stays"
             );
         }

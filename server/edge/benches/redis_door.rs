@@ -6,8 +6,10 @@ use std::sync::Arc;
 use doorward::rules::Rules;
 use doorward_door::Door;
 use doorward_door::door_limits::DoorLimits;
+use doorward_edge::clock::Wall;
 use doorward_edge::edge::Edge;
 use doorward_edge::node::{Later, Node};
+use doorward_edge::records::Records;
 use doorward_edge::resp;
 use doorward_engine::messages::{GetCapacity, GetCapacityReply, ReleaseCapacity};
 use doorward_engine::node::mastership::Outcome;
@@ -41,7 +43,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     limits.connections.set_max(10_000);
     limits.patience.set_max(10_000);
     let door = Door::new(limits, Default::default(), Arc::new(Semaphore::new(1)));
-    let edge = Edge::new(Arc::new(NoNode), Rules::default());
+    let (rules, records) = (Rules::default(), Records::default());
+    let edge = Edge::within(256 << 20, Arc::new(NoNode), rules, Wall::Machine, records);
     resp::serve(listener, edge, door, CancellationToken::new()).await;
     Ok(())
 }

@@ -31,6 +31,7 @@ use doorward_engine::node::mastership::Outcome;
 use doorward_limits::{Decision, Units};
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::{Notify, watch};
+use tokio_stream::StreamExt as _;
 
 use self::sharing::Sharing;
 use crate::clock::{self, Clock};
@@ -297,7 +298,7 @@ impl Caller {
                     tokio::select! {
                         () = clock.sleep_until(at) => {}
                         () = self.wake.notified() => {}
-                        Some(push) = async { Some(pushes.as_mut()?.next().await) } => {
+                        Some(push) = async { pushes.as_mut()?.next().await } => {
                             let now = clock.now();
                             self.holder.lock().handle_push(push, now);
                         }

@@ -54,9 +54,6 @@ const BYTES_OF_KEY: usize = 512;
 /// Time between two looks at the record: longer than any lease of a former process.
 const RECORDS_EVERY: Duration = Duration::from_secs(20);
 
-/// Memory of the doors by default, in bytes.
-const BYTES_MAX: usize = 256 << 20;
-
 /// Rules in force, with their counters, and the leases of all callers.
 #[derive(Debug)]
 pub struct Edge {
@@ -83,8 +80,6 @@ pub struct Edge {
     pub(crate) crowds: Crowds,
     /// Whether rules have been read.
     is_loaded: AtomicBool,
-    /// Whether the newest version of the rules is not in force.
-    is_refused: AtomicBool,
     /// Cancelled when the process stops: then streams end.
     pub(crate) stopping: CancellationToken,
 }
@@ -112,8 +107,6 @@ pub struct Seen {
     pub streams: usize,
     /// Buckets of these streams.
     pub buckets: usize,
-    /// Whether the newest version of the rules is not in force.
-    pub is_refused: bool,
 }
 
 /// A request at a door.
@@ -130,13 +123,9 @@ pub struct Asked<'a> {
 }
 
 impl Edge {
-    /// Decides by rules, with leases of a node. Without a domain, no door decides until rules are [set](Edge::set_rules).
-    pub fn new(node: Arc<dyn Node>, rules: Rules) -> Arc<Self> {
-        Self::within(BYTES_MAX, node, rules, Wall::Machine, Records::default())
-    }
-
-    /// Does the same within that memory, with a wall clock that a test may set, and with a record of what outlasts the
-    /// process. Leases and waits use the monotonic clock.
+    /// Decides by rules, with leases of a node, within that memory, with a wall clock that a test may set, and with a
+    /// record of what outlasts the process. Leases and waits use the monotonic clock. Without a domain, no door decides
+    /// until rules are [set](Edge::set_rules).
     pub fn within(
         bytes_max: usize,
         node: Arc<dyn Node>,
@@ -164,7 +153,6 @@ impl Edge {
             work: Work::default(),
             crowds: Crowds::default(),
             is_loaded: AtomicBool::new(is_loaded),
-            is_refused: AtomicBool::new(false),
             stopping: CancellationToken::new(),
         })
     }
@@ -173,11 +161,6 @@ impl Edge {
     pub fn set_rules(&self, rules: Rules) {
         self.limiter.replace(rules, self.wall.now());
         self.is_loaded.store(true, Ordering::Relaxed);
-    }
-
-    /// Notes whether the newest version of the rules is not in force.
-    pub fn set_refused(&self, is_refused: bool) {
-        self.is_refused.store(is_refused, Ordering::Relaxed);
     }
 
     /// Ends all streams, since the process stops.
@@ -227,7 +210,6 @@ impl Edge {
             crowded: self.room.refused(),
             streams: self.streams.load(Ordering::Relaxed),
             buckets: self.buckets.load(Ordering::Relaxed),
-            is_refused: self.is_refused.load(Ordering::Relaxed),
         }
     }
 

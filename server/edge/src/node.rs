@@ -6,9 +6,13 @@ use std::pin::Pin;
 use doorward_engine::id::HolderId;
 use doorward_engine::messages::{GetCapacity, GetCapacityReply, ReleaseCapacity};
 use doorward_engine::node::mastership::Outcome;
+use tokio_stream::Stream;
 
 /// A future that another thread may run.
 pub type Later<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// Changes of a client's leases. None: another mastership has begun.
+pub type Pushes = Pin<Box<dyn Stream<Item = Option<GetCapacityReply>> + Send>>;
 
 /// The node of this process.
 pub trait Node: Debug + Send + Sync {
@@ -19,13 +23,7 @@ pub trait Node: Debug + Send + Sync {
     fn release(&self, request: ReleaseCapacity) -> Later<'_, ()>;
 
     /// Opens a stream of changes for a client. None: the node pushes none.
-    fn pushes(&self, _client: HolderId) -> Option<Box<dyn Pushes>> {
+    fn pushes(&self, _client: HolderId) -> Option<Pushes> {
         None
     }
-}
-
-/// Changes of a client's leases.
-pub trait Pushes: Debug + Send {
-    /// Waits for the next one. Cancel safe. None: another mastership has begun.
-    fn next(&mut self) -> Later<'_, Option<GetCapacityReply>>;
 }

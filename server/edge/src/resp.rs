@@ -41,7 +41,7 @@ pub const ENTRY: &str = "key";
 /// Largest command, in bytes.
 pub const COMMAND_BYTES_MAX: usize = 64 * 1024;
 
-/// Largest number of keys that no rule matches. Beyond it, new keys with the same numbers share one limit.
+/// Largest number of keys that no rule matches. Beyond it, new keys are refused.
 pub const KEYS_MAX: usize = 1_000_000;
 
 /// Memory for each of these keys.

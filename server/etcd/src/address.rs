@@ -18,7 +18,6 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
-use std::str::FromStr;
 use std::sync::Arc;
 
 use doorward_session::address::ipv6_advice;
@@ -247,14 +246,6 @@ impl NodeAddress {
     }
 }
 
-impl FromStr for NodeAddress {
-    type Err = AddressError;
-
-    fn from_str(text: &str) -> Result<Self, AddressError> {
-        Self::parse(text)
-    }
-}
-
 /// Without what only matters for reaching etcd.
 impl fmt::Display for NodeAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -263,16 +254,9 @@ impl fmt::Display for NodeAddress {
 }
 
 fn write_address(f: &mut fmt::Formatter<'_>, endpoints: &[Endpoint], node: &str) -> fmt::Result {
-    f.write_str(SCHEME)?;
-    for (index, endpoint) in endpoints.iter().enumerate() {
-        let endpoint = endpoint.as_str();
-        let host = endpoint
-            .split_once("://")
-            .map_or(endpoint, |(_, host)| host);
-        let comma = if index == 0 { "" } else { "," };
-        write!(f, "{comma}{host}")?;
-    }
-    f.write_str("/")?;
+    let hosts = endpoints.iter().map(Endpoint::as_str);
+    let hosts = hosts.map(|it| it.split_once("://").map_or(it, |(_, host)| host));
+    write!(f, "{SCHEME}{}/", hosts.collect::<Vec<_>>().join(","))?;
     for c in node.chars() {
         match c {
             '%' | '/' | '?' | '&' | ' ' => write!(f, "%{:02X}", u32::from(c))?,

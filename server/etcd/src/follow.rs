@@ -80,8 +80,9 @@ pub struct KeyEntry {
 }
 
 impl KeyEntry {
-    /// Whether they are the same, whenever they were seen.
-    fn is_as(&self, other: &Self) -> bool {
+    /// Whether they are the same, whenever they were seen. Values count: an etcd that was set up anew may have others at
+    /// the same revisions.
+    pub fn is_as(&self, other: &Self) -> bool {
         let parts = |entry: &Self| (entry.create_revision, entry.mod_revision, entry.lease);
         parts(self) == parts(other) && self.value == other.value
     }
@@ -400,8 +401,7 @@ impl Follower {
     }
 }
 
-/// Whether two states are the same but for their revision. Values count: an etcd that was set up anew
-/// may have others at the same revisions.
+/// Whether two states are the same but for their revision.
 fn same(a: &RangeView, b: &RangeView) -> bool {
     a.entries.len() == b.entries.len()
         && a.entries

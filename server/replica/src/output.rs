@@ -34,8 +34,6 @@ pub enum Output {
     /// For the state directory. [`Replica::handle_marks_written`](crate::Replica::handle_marks_written) follows, with this
     /// number.
     Marks(u64, MarkWrites),
-    /// The parent has answered for the first time, other than by a refusal of this server.
-    ParentAnswered,
     /// Every resource has the templates of this number, which
     /// [`Replica::handle_templates`](crate::Replica::handle_templates) returned.
     TemplatesApplied(u64),

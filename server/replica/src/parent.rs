@@ -364,9 +364,7 @@ impl Parent {
         if self.session.is_second(step.now) || step.node.is_in_cycle() {
             return;
         }
-        if !std::mem::replace(&mut self.has_answered, true) {
-            step.outputs.push_back(Output::ParentAnswered);
-        }
+        self.has_answered = true;
         if std::mem::take(&mut self.is_refused_as_ancestor) {
             self.news.push_back(NodeEvent::CycleEnded);
         }

@@ -7,10 +7,10 @@
 use std::sync::Arc;
 use std::thread::yield_now;
 
-use axum::body::{Body, Bytes};
+use axum::body::Body;
 use axum::extract::Request;
 use axum::routing::{MethodRouter, any};
-use bytes::BufMut;
+use bytes::BytesMut;
 use doorward_proto::admin::v1::GetStatusRequest;
 use prost::Message;
 use tonic::{Status as RpcStatus, Streaming};
@@ -31,16 +31,13 @@ pub fn get_status(state: Arc<ServerState>) -> MethodRouter {
             return RpcStatus::unimplemented(problem).into_http();
         }
         match answer(&state, request.into_body()).await {
-            Ok(status) => unary::respond(status.len(), |bytes| {
-                bytes.put(status);
-                Ok(())
-            }),
+            Ok(status) => unary::respond(status),
             Err(status) => status.into_http(),
         }
     })
 }
 
-async fn answer(state: &Arc<ServerState>, body: Body) -> Result<Bytes, RpcStatus> {
+async fn answer(state: &Arc<ServerState>, body: Body) -> Result<BytesMut, RpcStatus> {
     // The door limits the size of messages.
     let decoder = ProstDecoder::<GetStatusRequest>::default();
     let mut requests = Streaming::new_request(decoder, body, None, Some(usize::MAX));
@@ -51,10 +48,12 @@ async fn answer(state: &Arc<ServerState>, body: Body) -> Result<Bytes, RpcStatus
     Ok(state.look(look).await)
 }
 
-/// Encodes a status part by part. Concatenated messages are one message that has the resources of all.
-fn encoded(mut status: Status) -> Bytes {
+/// Encodes a status part by part, with room for its prefix. Concatenated messages are one message that has the resources
+/// of all.
+fn encoded(mut status: Status) -> BytesMut {
     let resources = std::mem::take(&mut status.resources);
-    let mut encoded = status.encode_to_vec();
+    let mut encoded = BytesMut::zeroed(unary::PREFIX);
+    encoded.extend(status.encode_to_vec());
     let mut resources = resources.into_iter();
     loop {
         let part = Status {
@@ -62,7 +61,7 @@ fn encoded(mut status: Status) -> Bytes {
             ..Status::default()
         };
         if part.resources.is_empty() {
-            return encoded.into();
+            return encoded;
         }
         encoded.extend(part.encode_to_vec());
         yield_now();
@@ -89,7 +88,10 @@ mod tests {
                 resources: (0..resources).map(resource).collect(),
                 ..Status::default()
             };
-            assert_eq!(Status::decode(encoded(status.clone())), Ok(status));
+            assert_eq!(
+                Status::decode(&encoded(status.clone())[unary::PREFIX..]),
+                Ok(status)
+            );
         }
     }
 }

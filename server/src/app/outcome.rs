@@ -1,4 +1,4 @@
-//! How a server ends: errors, and the outcome of a shutdown.
+//! How a server ends by itself.
 
 use std::io;
 
@@ -8,6 +8,7 @@ use tokio::task::JoinError;
 
 use crate::app::ports::Port;
 use crate::state_directory::StateError;
+use crate::templates::file::TemplateFileError;
 
 /// Returns advice on an address that cannot be listened on.
 fn advice(error: &io::Error) -> &'static str {
@@ -34,6 +35,9 @@ pub enum ServerError {
         /// Cause.
         source: io::Error,
     },
+    /// There are no templates at the start.
+    #[error(transparent)]
+    Templates(#[from] TemplateFileError),
     /// The state directory cannot be used.
     #[error(transparent)]
     State(#[from] StateError),
@@ -44,20 +48,9 @@ pub enum ServerError {
     #[error("the election has stopped; this is a bug, please tell us what the log says before")]
     Election,
     /// A part stopped by itself.
-    #[error("{port} is no longer served")]
-    Stopped {
-        /// The part.
-        port: Port,
-        /// Cause, if there is one.
-        source: Option<JoinError>,
-    },
-}
-
-/// Outcome of a shutdown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shutdown {
-    /// Every request in flight was finished.
-    Complete,
-    /// The grace ended first; the remaining requests were cut off.
-    CutOff,
+    #[error("{0} is no longer served")]
+    Stopped(Port),
+    /// A part panicked. That is a bug.
+    #[error("a part of the server has panicked")]
+    Panicked(#[from] JoinError),
 }

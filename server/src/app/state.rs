@@ -1,18 +1,26 @@
-//! The start of a server without an election, with the content of its state directory.
+//! The state of a server at its start, without an election with the content of its state directory.
 
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
+use doorward_door::listener::Address;
 use doorward_edge::records::Records;
-use doorward_engine::node::Node;
 use doorward_engine::node::marks::MarksByResource;
+use doorward_engine::node::{self, Node};
 use doorward_engine::time::Time;
-use doorward_replica::Replica;
+use doorward_replica::{Replica, ReplicaConfig};
+use doorward_session::child_streams::StreamLimits;
 use tokio::task::JoinSet;
 
 use crate::app::ServerConfig;
+use crate::clock;
+use crate::limits::ServerLimit;
+use crate::replica_handle::ReplicaHandle;
 use crate::state_directory::{Past, StateDirectory, StateError, Uncounted, write_marks};
 use crate::status::ServerState;
+use crate::transports::election::ElectionConfig;
+use crate::transports::parent::ParentTransportConfig;
 
 /// Names of the record and of the histories in the state directory.
 const RECORDS: &str = "assignments";
@@ -50,6 +58,43 @@ pub(super) fn open(
         left = left.filter(|_| is_alone);
     }
     Ok((kept, records, left))
+}
+
+/// Returns the state of a server with a new node.
+pub(super) fn new(
+    config: &ServerConfig,
+    grpc_address: &Address,
+    kept: Option<&Kept>,
+) -> Arc<ServerState> {
+    let bound = |limit| usize::try_from(*config.bounds.get(&limit)?).ok();
+    let replica = ReplicaConfig {
+        node: node::Config {
+            name: config.node_name.clone(),
+            incarnation: clock::incarnation(),
+            // The name of an agent may outlive its directory, as on Kubernetes: the count would go back.
+            starts: kept
+                .filter(|_| !config.doors.has_http)
+                .map(|(_, past)| past.starts),
+            ..config.node.clone()
+        },
+        parent: config.parent.as_ref().map(ParentTransportConfig::replica),
+        push_round: config.push_round,
+        stream_limits: StreamLimits {
+            children_max: bound(ServerLimit::ChildServers),
+            children_of_caller_max: bound(ServerLimit::ChildServersPerAddress),
+        },
+    };
+    let node = ReplicaHandle::new(replica, config.templates.clone(), config.clock);
+    let advertised = config.advertise.clone();
+    let mut state = ServerState::new(
+        config.node_name.clone(),
+        advertised.unwrap_or_else(|| grpc_address.to_string()),
+        config.templates_source.clone(),
+        Arc::new(node),
+    );
+    let election = config.election.as_ref();
+    state.needs_rules = config.doors.has_http;
+    Arc::new(state.riding_out(election.map_or(Duration::ZERO, ElectionConfig::rides_out)))
 }
 
 /// Makes a server the master for ever, with what its last process has left. It keeps the directory until it ends.

@@ -8,13 +8,6 @@ use crate::limits::{LimitBounds, ServerLimit};
 /// File descriptors reserved for parents, etcd, templates and logs. With few descriptors, half of them are reserved.
 const FILES_KEPT: u64 = 64;
 
-/// Limits whose numbers have 32 bits in gRPC and HTTP/2.
-const OF_32_BITS: [ServerLimit; 3] = [
-    ServerLimit::StreamsPerConnection,
-    ServerLimit::MessageBytes,
-    ServerLimit::ChildMessageBytes,
-];
-
 impl LimitFlags {
     /// The bounds for a process that may open so many files. Flags beyond that are lowered to it, with a warning.
     pub fn of_door(&self, files: usize) -> LimitBounds {
@@ -22,11 +15,6 @@ impl LimitFlags {
         let mut bounds: LimitBounds = limits
             .filter_map(|it| Some((*it, self.given(*it)?)))
             .collect();
-        for limit in OF_32_BITS {
-            bounds
-                .entry(limit)
-                .and_modify(|max| *max = (*max).min(u32::MAX.into()));
-        }
         let files = u64::try_from(files).unwrap_or(u64::MAX);
         let available = files - FILES_KEPT.min(files / 2);
         let mut within = |limit: ServerLimit, default: u64, most: u64| {

@@ -12,53 +12,21 @@ use std::net::SocketAddr;
 
 use doorward_etcd::config::{Endpoint, is_loopback};
 use doorward_etcd::flags::{ENDPOINTS, EtcdFlags, SERVER_ENDPOINTS};
-use thiserror::Error;
-
-/// A start that was meant otherwise.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum WrongStart {
-    /// The endpoints are given to the command line, and not to servers.
-    #[error(
-        "{ENDPOINTS} is set, which is for the command line; to make this server a candidate that is \
-         elected in that etcd, set {SERVER_ENDPOINTS} (or give --etcd-endpoints); to start one of its \
-         own, unset {ENDPOINTS}"
-    )]
-    OtherVariable,
-    /// The advertised address means any address, so no caller can be sent there.
-    #[error(
-        "candidates tell each other and their clients where they are, and {0} is anywhere: give \
-         --advertise with an address that they reach"
-    )]
-    Anywhere(String),
-    /// The advertised address is on loopback, so no caller on another machine can be sent there.
-    #[error(
-        "{address} is on loopback, where only this machine reaches it, and etcd is elsewhere, at \
-         {endpoint}: candidates and clients on other machines would be sent to themselves; give \
-         --advertise with an address that they reach, and --listen to serve there"
-    )]
-    Loopback {
-        /// Address that the server would advertise.
-        address: String,
-        /// An endpoint that is not on this machine.
-        endpoint: Endpoint,
-    },
-}
 
 /// Whether the endpoints are those of a server. `of_command_line` is the value of [`ENDPOINTS`].
 ///
 /// # Errors
 ///
 /// If only the command line has any.
-pub fn check_endpoints(
-    flags: &EtcdFlags,
-    of_command_line: Option<&OsStr>,
-) -> Result<(), WrongStart> {
+pub fn check_endpoints(flags: &EtcdFlags, of_command_line: Option<&OsStr>) -> Result<(), String> {
     let has_others = of_command_line.is_some_and(|value| !value.is_empty());
     if flags.endpoints.is_empty() && has_others {
-        Err(WrongStart::OtherVariable)
-    } else {
-        Ok(())
+        return Err(format!(
+            "{ENDPOINTS} is set, which is for the command line; to make this server a candidate that is elected in \
+             that etcd, set {SERVER_ENDPOINTS} (or give --etcd-endpoints); to start one of its own, unset {ENDPOINTS}"
+        ));
     }
+    Ok(())
 }
 
 /// Whether others find a candidate under the address that it advertises, or else listens on.
@@ -70,18 +38,22 @@ pub fn check_address(
     advertise: Option<&str>,
     listen: SocketAddr,
     endpoints: &[Endpoint],
-) -> Result<(), WrongStart> {
+) -> Result<(), String> {
     let address = advertise.map_or_else(|| listen.to_string(), str::to_owned);
     let anywhere = address.parse::<SocketAddr>();
     if anywhere.is_ok_and(|address| address.ip().is_unspecified()) {
-        return Err(WrongStart::Anywhere(address));
+        return Err(format!(
+            "candidates tell each other and their clients where they are, and {address} is anywhere: give --advertise \
+             with an address that they reach"
+        ));
     }
     let elsewhere = endpoints.iter().find(|endpoint| !endpoint.is_loopback());
     match elsewhere {
-        Some(endpoint) if is_loopback(&address) => Err(WrongStart::Loopback {
-            address,
-            endpoint: endpoint.clone(),
-        }),
+        Some(endpoint) if is_loopback(&address) => Err(format!(
+            "{address} is on loopback, where only this machine reaches it, and etcd is elsewhere, at {endpoint}: \
+             candidates and clients on other machines would be sent to themselves; give --advertise with an address \
+             that they reach, and --listen to serve there"
+        )),
         _ => Ok(()),
     }
 }

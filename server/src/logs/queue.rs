@@ -6,11 +6,13 @@
 //! outputs are one pipe.
 
 use std::io::{self, Write};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{self, Receiver, SyncSender, TrySendError};
+use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::thread;
 use std::time::Duration;
 
+use parking_lot::{Condvar, Mutex};
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::fmt::format;
 use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
@@ -23,9 +25,6 @@ const LINES_MAX: usize = 4_096;
 /// Time that the end of the program waits for the last lines.
 const LAST_LINES: Duration = Duration::from_secs(1);
 
-/// Pause between two attempts to reach a full queue at the end.
-const PAUSE: Duration = Duration::from_millis(10);
-
 /// Lines of this process that were dropped.
 static DROPPED: AtomicU64 = AtomicU64::new(0);
 
@@ -34,26 +33,22 @@ pub fn dropped_lines() -> u64 {
     DROPPED.load(Ordering::Relaxed)
 }
 
-/// An entry of the queue.
-#[derive(Debug)]
-enum Entry {
-    Line(Vec<u8>),
-    /// All earlier lines are written.
-    End(SyncSender<()>),
-}
+/// Number of lines that are not written yet, and the news of a written one.
+type Waiting = (Mutex<usize>, Condvar);
 
-/// The queue of log lines. Its writers never block.
+/// The queue of log lines. Its writers wait for no line.
 #[derive(Clone, Debug)]
 pub struct LogQueue {
     style: Style,
-    entries: SyncSender<Entry>,
+    lines: SyncSender<Vec<u8>>,
+    waiting: Arc<Waiting>,
 }
 
 /// Waits when dropped until the last lines are written, at most a second.
 #[derive(Debug)]
 #[must_use = "the last lines are lost unless this lives as long as the program"]
 pub struct LogGuard {
-    entries: SyncSender<Entry>,
+    waiting: Arc<Waiting>,
 }
 
 /// Starts a thread that writes lines to `out`.
@@ -65,35 +60,42 @@ pub(super) fn start(
     style: Style,
     out: impl Write + Send + 'static,
 ) -> io::Result<(LogQueue, LogGuard)> {
-    let (entries, queue) = mpsc::sync_channel(LINES_MAX);
+    let (lines, queue) = mpsc::sync_channel(LINES_MAX);
     let reported = dropped_lines();
+    let waiting = Arc::<Waiting>::default();
+    let left = Arc::clone(&waiting);
     thread::Builder::new()
         .name("log writer".to_owned())
-        .spawn(move || write_all(&queue, style, out, reported))?;
+        .spawn(move || write_all(&queue, &left, style, out, reported))?;
     let guard = LogGuard {
-        entries: entries.clone(),
+        waiting: Arc::clone(&waiting),
     };
-    Ok((LogQueue { style, entries }, guard))
+    let queue = LogQueue {
+        style,
+        lines,
+        waiting,
+    };
+    Ok((queue, guard))
 }
 
-/// Writes entries until no sender is left. `reported` lines were dropped before. A line that cannot be written is lost:
+/// Writes lines until no sender is left. `reported` lines were dropped before. A line that cannot be written is lost:
 /// there is no other place to report it.
-fn write_all(queue: &Receiver<Entry>, style: Style, mut out: impl Write, mut reported: u64) {
-    for entry in queue {
-        let line = match entry {
-            Entry::Line(line) => line,
-            Entry::End(written) => {
-                // The guard may have stopped waiting.
-                let _ = written.try_send(());
-                continue;
-            }
-        };
+fn write_all(
+    queue: &Receiver<Vec<u8>>,
+    waiting: &Waiting,
+    style: Style,
+    mut out: impl Write,
+    mut reported: u64,
+) {
+    for line in queue {
         let dropped = dropped_lines();
         if dropped > reported {
             let _ = out.write_all(dropped_line(style, dropped - reported).as_bytes());
             reported = dropped;
         }
         let _ = out.write_all(&line);
+        *waiting.0.lock() -= 1;
+        waiting.1.notify_all();
     }
 }
 
@@ -115,7 +117,9 @@ impl Write for LogQueue {
     /// Queues or drops a line. `tracing_subscriber` writes one line with each call.
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         let plain = plain(line, self.style);
-        if self.entries.try_send(Entry::Line(plain)).is_err() {
+        *self.waiting.0.lock() += 1;
+        if self.lines.try_send(plain).is_err() {
+            *self.waiting.0.lock() -= 1;
             DROPPED.fetch_add(1, Ordering::Relaxed);
         }
         Ok(line.len())
@@ -136,24 +140,14 @@ impl<'a> MakeWriter<'a> for LogQueue {
 
 impl Drop for LogGuard {
     fn drop(&mut self) {
-        let (written, all_written) = mpsc::sync_channel(1);
-        let mut entry = Entry::End(written);
-        let mut left = LAST_LINES;
-        while let Err(TrySendError::Full(back)) = self.entries.try_send(entry) {
-            let Some(rest) = left.checked_sub(PAUSE) else {
-                return;
-            };
-            (entry, left) = (back, rest);
-            // Nothing can arrive yet: this only waits.
-            let _ = all_written.recv_timeout(PAUSE);
-        }
-        let _ = all_written.recv_timeout(left);
+        let (lines, written) = &*self.waiting;
+        written.wait_while_for(&mut lines.lock(), |lines| *lines > 0, LAST_LINES);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::{Arc, Mutex};
+    use std::sync::Mutex;
 
     use super::*;
 

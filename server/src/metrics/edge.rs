@@ -40,7 +40,7 @@ pub(super) fn write(state: &ServerState, families: &mut Families<'_>) -> fmt::Re
     }
     for (name, help, value) in metrics! {
         /// 1 if the newest version of the rules is not in force
-        "edge_rules_refused": flag(seen.is_refused);
+        "edge_rules_refused": flag(state.refused_rules().is_some());
         /// Identities of callers of these doors with leases of shared rules
         "edge_callers": float(seen.callers);
         /// Estimated memory of callers and buckets of these doors

@@ -5,7 +5,6 @@ use std::fmt;
 use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 
-use crate::replica_handle::SpansSeen;
 use crate::yielding::YieldEvery;
 
 /// Time series to write before the thread yields.
@@ -73,13 +72,6 @@ impl<'a> Families<'a> {
             rows,
             |mut series, value| series.encode_counter::<NoLabelSet, u64, u64>(&value, None),
         )
-    }
-
-    /// Writes a histogram.
-    pub(super) fn histogram(&mut self, name: &str, help: &str, seen: &SpansSeen) -> fmt::Result {
-        self.encoder
-            .encode_descriptor(name, help, None, MetricType::Histogram)?
-            .encode_histogram::<NoLabelSet>(seen.sum, seen.count, &seen.counts, None)
     }
 
     fn family<'l, V, const N: usize>(

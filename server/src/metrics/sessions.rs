@@ -6,10 +6,11 @@ use std::fmt;
 
 use doorward_engine::node::mastership::Learning;
 use doorward_engine::node::pages::Totals;
+use doorward_session::candidate::state::CandidateState;
+use doorward_session::parent_session::STATES;
 
 use crate::metrics::families::{Families, flag, float, metrics};
 use crate::status::ServerState;
-use crate::status::sessions::Machine;
 
 pub(super) fn write(
     state: &ServerState,
@@ -17,18 +18,18 @@ pub(super) fn write(
     families: &mut Families<'_>,
 ) -> fmt::Result {
     let learning = state.node().look(|node, now| node.learning(totals, now));
-    let learning = Machine::new(learning, &Learning::ALL, Learning::as_str);
     let sessions = state.sessions();
-    for (name, help, machine) in metrics! {
+    let election = sessions.election.map(CandidateState::as_str);
+    for (name, help, (present, all)) in metrics! {
         /// 1 for what the server does to ask its parent
-        "parent_session_state": sessions.parent;
+        "parent_session_state": (sessions.parent, &STATES[..]);
         /// 1 for how the server takes part in the election of its node's master
-        "election_state": sessions.election;
+        "election_state": (election, &CandidateState::ALL.map(CandidateState::as_str)[..]);
         /// 1 for why the server is in learning mode, or that it is not
-        "learning": Some(learning);
+        "learning": (Some(learning.as_str()), &Learning::ALL.map(Learning::as_str)[..]);
     } {
-        let states = machine.iter().flat_map(Machine::states);
-        let rows = states.map(|(state, is_present)| ([("state", state)], flag(is_present)));
+        let states = all.iter().filter(|_| present.is_some());
+        let rows = states.map(|state| ([("state", *state)], flag(present == Some(*state))));
         families.gauges(name, help, rows)?;
     }
     let node = state.node();

@@ -1,16 +1,15 @@
 //! The lock around the replica, and the times for which it is held and waited for.
 //!
 //! A thread that takes the lock reads the clock twice: when it has the lock, which is the replica's time, and when it
-//! releases it. If it has to wait, it reads the clock once before. Counting needs no atomic addition: only the holder
-//! of the lock counts.
+//! releases it. If it has to wait, it reads the clock once before.
 
 use std::ops::{Deref, DerefMut};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::yield_now;
-use std::time::Duration;
 
 use doorward_engine::time::Time;
+use prometheus_client::metrics::histogram::Histogram;
 
 use crate::clock::Clock;
 use crate::replica_handle::Shared;
@@ -18,72 +17,19 @@ use crate::replica_handle::Shared;
 /// Largest number of times that a reader yields to waiting threads before it takes its turn.
 const YIELDS_MAX: u32 = 1_000;
 
-/// Upper bounds of the histogram, in microseconds.
-const BOUNDS: [u64; 19] = [
-    1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000,
-    200_000, 500_000, 1_000_000,
+/// Upper bounds of the histograms, in seconds.
+const BOUNDS: [f64; 19] = [
+    1e-6, 2e-6, 5e-6, 1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 2e-2, 5e-2, 0.1,
+    0.2, 0.5, 1.0,
 ];
 
-/// Histogram of durations.
-#[derive(Debug, Default)]
-pub struct Spans {
-    /// Number of durations by the first bound that they do not exceed. The last number is that of durations above all
-    /// bounds.
-    counts: [AtomicU64; BOUNDS.len() + 1],
-    nanos: AtomicU64,
-}
-
-/// Histogram of durations, in seconds.
-#[derive(Clone, Debug, PartialEq)]
-pub struct SpansSeen {
-    /// Sum of all durations, in seconds.
-    pub sum: f64,
-    /// Number of durations.
-    pub count: u64,
-    /// Upper bounds in seconds, each with the number of durations up to it and above the bound before. The last bound
-    /// is [`f64::INFINITY`].
-    pub counts: Vec<(f64, u64)>,
-}
-
-impl Spans {
-    /// Notes a duration. Only the holder of the lock may call this.
-    fn note(&self, nanos: u64) {
-        let add = |to: &AtomicU64, more: u64| {
-            let sum = to.load(Ordering::Relaxed).wrapping_add(more);
-            to.store(sum, Ordering::Relaxed);
-        };
-        let position = BOUNDS.iter().position(|bound| nanos <= *bound * 1_000);
-        if let Some(count) = self.counts.get(position.unwrap_or(BOUNDS.len())) {
-            add(count, 1);
-        }
-        add(&self.nanos, nanos);
-    }
-
-    /// Returns the durations noted so far.
-    pub fn seen(&self) -> SpansSeen {
-        let counts: Vec<u64> = self
-            .counts
-            .iter()
-            .map(|it| it.load(Ordering::Relaxed))
-            .collect();
-        let bounds = BOUNDS
-            .iter()
-            .map(|bound| Duration::from_micros(*bound).as_secs_f64());
-        SpansSeen {
-            sum: Duration::from_nanos(self.nanos.load(Ordering::Relaxed)).as_secs_f64(),
-            count: counts.iter().sum(),
-            counts: bounds.chain([f64::INFINITY]).zip(counts).collect(),
-        }
-    }
-}
-
 /// Times for which the lock was held, and waited for.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct LockTimes {
     /// Time from taking the lock until its release.
-    pub held: Spans,
+    pub held: Histogram,
     /// Time until the lock was taken; zero if it was free.
-    pub waited: Spans,
+    pub waited: Histogram,
 }
 
 /// The replica and its transports behind their lock.
@@ -101,7 +47,10 @@ impl NodeLock {
             shared: Mutex::new(shared),
             clock,
             waiting: AtomicU32::new(0),
-            times: LockTimes::default(),
+            times: LockTimes {
+                held: Histogram::new(BOUNDS),
+                waited: Histogram::new(BOUNDS),
+            },
         }
     }
 
@@ -125,7 +74,7 @@ impl NodeLock {
         let now = self.clock.now();
         self.times
             .waited
-            .note(since.map_or(0, |since| nanos(since, now)));
+            .observe(since.map_or(0.0, |since| seconds(since, now)));
         Held {
             shared,
             lock: self,
@@ -191,48 +140,10 @@ impl DerefMut for Held<'_> {
 impl Drop for Held<'_> {
     fn drop(&mut self) {
         let now = self.lock.clock.now();
-        self.lock.times.held.note(nanos(self.since, now));
+        self.lock.times.held.observe(seconds(self.since, now));
     }
 }
 
-fn nanos(since: Time, now: Time) -> u64 {
-    now.as_nanos().saturating_sub(since.as_nanos())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_span_is_counted_where_it_belongs() {
-        let spans = Spans::default();
-        for nanos in [
-            0,
-            1_000,
-            1_001,
-            50_000,
-            50_001,
-            1_000_000_000,
-            1_000_000_001,
-        ] {
-            spans.note(nanos);
-        }
-        let seen = spans.seen();
-        assert_eq!(seen.count, 7);
-        assert!((seen.sum - 2.000_102_003).abs() < 1e-9, "{}", seen.sum);
-        let counted: Vec<_> = seen
-            .counts
-            .into_iter()
-            .filter(|(_, count)| *count > 0)
-            .collect();
-        let expected = [
-            (1e-6, 2),
-            (2e-6, 1),
-            (5e-5, 1),
-            (1e-4, 1),
-            (1.0, 1),
-            (f64::INFINITY, 1),
-        ];
-        assert_eq!(counted, expected);
-    }
+fn seconds(since: Time, now: Time) -> f64 {
+    now.since(since).as_secs_f64()
 }

@@ -42,10 +42,8 @@ pub(super) struct Transports {
 }
 
 impl Transports {
-    /// Passes on all tasks of the replica. A transport that has ended gets no more. Returns whether the parent has
-    /// answered for the first time.
-    pub(super) fn pass_on(&mut self, replica: &mut Replica) -> bool {
-        let mut has_answered = false;
+    /// Passes on all tasks of the replica. A transport that has ended gets no more.
+    pub(super) fn pass_on(&mut self, replica: &mut Replica) {
         while let Some(output) = replica.poll_output() {
             match output {
                 Output::Parent(task) => {
@@ -90,9 +88,7 @@ impl Transports {
                         let _left = applied.send(());
                     }
                 }
-                Output::ParentAnswered => has_answered = true,
             }
         }
-        has_answered
     }
 }

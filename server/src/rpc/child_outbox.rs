@@ -4,15 +4,15 @@
 //! new stream or polls. The end of the stream does not go through the queue, so a child learns the reason even when the
 //! queue is full.
 
-use std::pin::Pin;
+use std::future::ready;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::task::{Context, Poll};
 
 use doorward_proto::doorman as wire;
+use futures_util::stream::{self, BoxStream, StreamExt};
 use prost::Message;
 use tokio::sync::mpsc;
-use tokio_stream::Stream;
+use tokio_stream::wrappers::ReceiverStream;
 use tonic::Status as RpcStatus;
 
 use crate::rpc::MESSAGE_BYTES_MAX;
@@ -26,9 +26,6 @@ const BACKLOG_BYTES_MAX: usize = MESSAGE_BYTES_MAX;
 /// A message to a child.
 pub type ChildMessage = wire::GetServerCapacityResponse;
 
-/// End of a stream: in order, or with a status that contains the reason.
-pub type StreamEnding = Result<(), RpcStatus>;
-
 /// Sender of messages to a child.
 #[derive(Clone, Debug)]
 pub struct ChildOutbox {
@@ -37,19 +34,13 @@ pub struct ChildOutbox {
 }
 
 /// The stream of messages to a child.
-#[derive(Debug)]
-pub struct Outgoing {
-    queue: mpsc::Receiver<(usize, ChildMessage)>,
-    shared: Arc<Shared>,
-    /// Whether the child has got the end of the stream.
-    is_over: bool,
-}
+pub type Outgoing = BoxStream<'static, Result<ChildMessage, RpcStatus>>;
 
 #[derive(Debug, Default)]
 struct Shared {
     /// Bytes that the child has not taken.
     bytes: AtomicUsize,
-    ending: OnceLock<StreamEnding>,
+    ending: OnceLock<RpcStatus>,
 }
 
 /// Reason why a message was not queued.
@@ -69,12 +60,14 @@ pub fn channel() -> (ChildOutbox, Outgoing) {
         queue: sender,
         shared: Arc::clone(&shared),
     };
-    let outgoing = Outgoing {
-        queue: receiver,
-        shared,
-        is_over: false,
-    };
-    (answers, outgoing)
+    let of_end = Arc::clone(&shared);
+    let taken = ReceiverStream::new(receiver).map(move |(size, answer)| {
+        shared.bytes.fetch_sub(size, Ordering::Relaxed);
+        Ok(answer)
+    });
+    let end = stream::once(async move { of_end.ending.get().cloned() });
+    let outgoing = taken.chain(end.filter_map(|status| ready(status.map(Err))));
+    (answers, outgoing.boxed())
 }
 
 impl ChildOutbox {
@@ -99,34 +92,17 @@ impl ChildOutbox {
 
     /// Sets the end of the stream, which follows all queued messages once no sender is left. Returns whether it was not
     /// set before: only the first call counts. A stream without a set end ends in order.
-    pub fn end(&self, ending: StreamEnding) -> bool {
-        self.shared.ending.set(ending).is_ok()
+    pub fn end(&self, status: RpcStatus) -> bool {
+        self.shared.ending.set(status).is_ok()
     }
 
     /// Returns the end of the stream, if it is set.
-    pub fn ending(&self) -> Option<&StreamEnding> {
+    pub fn ending(&self) -> Option<&RpcStatus> {
         self.shared.ending.get()
     }
 
     fn is_full(&self) -> bool {
         self.shared.bytes.load(Ordering::Relaxed) >= BACKLOG_BYTES_MAX
-    }
-}
-
-impl Stream for Outgoing {
-    type Item = Result<ChildMessage, RpcStatus>;
-
-    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let next = std::task::ready!(self.queue.poll_recv(cx));
-        if let Some((size, answer)) = next {
-            self.shared.bytes.fetch_sub(size, Ordering::Relaxed);
-            return Poll::Ready(Some(Ok(answer)));
-        }
-        if std::mem::replace(&mut self.is_over, true) {
-            return Poll::Ready(None);
-        }
-        let status = self.shared.ending.get().and_then(|it| it.clone().err());
-        Poll::Ready(status.map(Err))
     }
 }
 

@@ -49,8 +49,6 @@ struct ClientStream {
     waiting: FuturesUnordered<Waiting>,
     stop: CancellationToken,
     first_message_by: Instant,
-    /// Whether the last message was sent.
-    is_over: bool,
 }
 
 /// Serves a stream.
@@ -70,27 +68,19 @@ pub(super) fn serve(
         pushes: PushStream::open(node),
         waiting: FuturesUnordered::new(),
         first_message_by: Instant::now() + FIRST_MESSAGE_WITHIN,
-        is_over: false,
     };
-    stream::unfold(stream, |mut stream| async move {
+    stream::unfold(Some(stream), |stream| async move {
+        let mut stream = stream?;
         let message = stream.next().await?;
-        Some((message, stream))
+        let redirects = |answer: &wire::GetCapacityResponse| answer.mastership.is_some();
+        let is_last = message.as_ref().map_or(true, redirects);
+        Some((message, Some(stream).filter(|_| !is_last)))
     })
 }
 
 impl ClientStream {
     /// Returns the next message. None: the stream is over.
     async fn next(&mut self) -> Option<Message> {
-        if self.is_over {
-            return None;
-        }
-        let message = self.next_message().await?;
-        let redirects = |answer: &wire::GetCapacityResponse| answer.mastership.is_some();
-        self.is_over = message.as_ref().map_or(true, redirects);
-        Some(message)
-    }
-
-    async fn next_message(&mut self) -> Option<Message> {
         loop {
             let is_silent = self.pushes.clients() == 0;
             tokio::select! {
@@ -153,10 +143,8 @@ impl ClientStream {
         match self.service.answer(request, self.caller, identity) {
             Ok(Answer::Ready(answer)) => Some(Ok(labelled(answer, label))),
             Err(status) => Some(Err(status)),
-            Ok(Answer::Later(unfinished)) => {
-                let service = self.service.clone();
-                let answer = async move { (label, service.finish(*unfinished).await) };
-                self.waiting.push(answer.boxed());
+            Ok(Answer::Later(answer)) => {
+                self.waiting.push(answer.map(|it| (label, it)).boxed());
                 None
             }
         }

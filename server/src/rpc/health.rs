@@ -16,25 +16,22 @@ pub const SERVICES: [&str; 5] = [
     "doorward.admin.v1.Rules",
 ];
 
-/// Longest time until a change of another fact shows, such as the rules of an agent.
-const LOOK: Duration = Duration::from_secs(1);
+/// Longest time until a change of another fact shows, such as the first answer of the parent.
+const LOOK: Duration = Duration::from_millis(250);
 
 /// Reports each change of readiness to the health service. Runs until the server stops: spawn it.
 pub async fn report_readiness(state: Arc<ServerState>, health: Health) {
     let clock = state.node().clock();
     let mut masterships = state.node().masterships();
-    let mut parent_answered = state.node().parent_answered();
     // A stopping server has already reported that, and ended the watches.
     while !state.is_stopping() {
         masterships.mark_unchanged();
-        parent_answered.mark_unchanged();
         let (readiness, ends_at) = state.judge_readiness();
         health.set(readiness.is_ready()).await;
         let look = clock.now() + LOOK;
         let over = clock.sleep_until(ends_at.map_or(look, |end| end.min(look)));
         tokio::select! {
             Ok(()) = masterships.changed() => {}
-            Ok(()) = parent_answered.changed() => {}
             () = over => {}
             else => return,
         }

@@ -47,20 +47,8 @@ impl Plans for PlansService {
     ) -> Result<Response<PlanResponse>, RpcStatus> {
         let request = request.into_inner();
         let planned = self.0.look(move |state| plan(state, &request)).await;
-        planned.map(Response::new).map_err(|refusal| match refusal {
-            PlanRefusal::Invalid(problem) => RpcStatus::invalid_argument(problem),
-            PlanRefusal::WrongServer(problem) => RpcStatus::failed_precondition(problem),
-        })
+        planned.map(Response::new)
     }
-}
-
-/// Why there is no plan.
-#[derive(Debug)]
-enum PlanRefusal {
-    /// The request is invalid.
-    Invalid(String),
-    /// Another server knows.
-    WrongServer(&'static str),
 }
 
 /// Terms for the resources of a server.
@@ -74,25 +62,24 @@ enum PlannedTerms {
 type Change = Option<(Option<String>, Terms)>;
 
 impl PlannedTerms {
-    fn of(request: &PlanRequest, has_parent: bool) -> Result<Self, PlanRefusal> {
+    fn of(request: &PlanRequest, has_parent: bool) -> Result<Self, RpcStatus> {
         let are_from_parent = !request.leases.is_empty() || !request.gone.is_empty();
         match (&request.templates, has_parent) {
-            (Some(_), true) => Err(PlanRefusal::WrongServer(
+            (Some(_), true) => Err(RpcStatus::failed_precondition(
                 "templates count at the root, and this server has a parent; ask the root",
             )),
-            (_, false) if are_from_parent => Err(PlanRefusal::WrongServer(
+            (_, false) if are_from_parent => Err(RpcStatus::failed_precondition(
                 "this server has no parent, which could lease it anything",
             )),
             (Some(document), false) => parse_yaml(document, "templates")
                 .map(Self::Templates)
-                .map_err(|error| PlanRefusal::Invalid(error.to_string())),
+                .map_err(|error| RpcStatus::invalid_argument(error.to_string())),
             (None, true) if are_from_parent => Self::of_parent(request)
                 .map(Self::Leases)
-                .map_err(|problem| PlanRefusal::Invalid(format!("leases: {problem}"))),
-            (None, _) => {
-                let problem = "there is nothing to plan; give templates, or leases of the parent";
-                Err(PlanRefusal::Invalid(problem.to_owned()))
-            }
+                .map_err(|problem| RpcStatus::invalid_argument(format!("leases: {problem}"))),
+            (None, _) => Err(RpcStatus::invalid_argument(
+                "there is nothing to plan; give templates, or leases of the parent",
+            )),
         }
     }
 
@@ -140,11 +127,7 @@ fn has_terms_of(one: &Template, other: &Template) -> bool {
 }
 
 /// Plans what a request asks for.
-///
-/// # Errors
-///
-/// If the request is invalid, or for another server.
-fn plan(state: &ServerState, request: &PlanRequest) -> Result<PlanResponse, PlanRefusal> {
+fn plan(state: &ServerState, request: &PlanRequest) -> Result<PlanResponse, RpcStatus> {
     let (mastership, unheard) = state
         .node()
         .look(|node, now| (node.mastership(now).clone(), node.unheard_for(now)));
@@ -211,10 +194,10 @@ fn plan(state: &ServerState, request: &PlanRequest) -> Result<PlanResponse, Plan
 }
 
 /// Reads an id. None: the text is empty.
-fn id(name: &str, text: &str) -> Result<Option<ResourceId>, PlanRefusal> {
+fn id(name: &str, text: &str) -> Result<Option<ResourceId>, RpcStatus> {
     let id = (!text.is_empty()).then(|| ResourceId::new(text));
     let id = id.transpose();
-    id.map_err(|error| PlanRefusal::Invalid(format!("{name} {error}")))
+    id.map_err(|error| RpcStatus::invalid_argument(format!("{name} {error}")))
 }
 
 /// Plans for one resource after the other.
@@ -347,11 +330,11 @@ fn holders_token(from: &LeasesFrom) -> String {
     }
 }
 
-fn holders_from(token: &str) -> Result<LeasesFrom, PlanRefusal> {
+fn holders_from(token: &str) -> Result<LeasesFrom, RpcStatus> {
     let from = match (token, token.strip_prefix(AFTER)) {
         ("", _) => Some(LeasesFrom::Start),
         (_, Some(name)) => HolderName::new(name).ok().map(LeasesFrom::After),
         (place, None) => place.parse().ok().map(LeasesFrom::Place),
     };
-    from.ok_or_else(|| PlanRefusal::Invalid("holders_token is not of an answer".to_owned()))
+    from.ok_or_else(|| RpcStatus::invalid_argument("holders_token is not of an answer".to_owned()))
 }

@@ -64,15 +64,12 @@ impl Services {
         match decided {
             Ok(Answer::Ready(answer)) => Answering::Ready(unary::response(&answer)),
             Err(status) => Answering::Ready(status.into_http()),
-            Ok(Answer::Later(unfinished)) => {
-                let service = Arc::clone(&self.service);
-                Answering::Later(Box::pin(async move {
-                    Ok(match service.finish(*unfinished).await {
-                        Ok(answer) => unary::response(&answer),
-                        Err(status) => status.into_http(),
-                    })
-                }))
-            }
+            Ok(Answer::Later(answer)) => Answering::Later(Box::pin(async move {
+                Ok(match answer.await {
+                    Ok(answer) => unary::response(&answer),
+                    Err(status) => status.into_http(),
+                })
+            })),
         }
     }
 
@@ -113,29 +110,27 @@ where
         mut request: Request<RequestBody<B>>,
     ) -> impl Future<Output = Response<Body>> + Send {
         let caller = request.body().caller();
-        // A call may wait for a lease, or for its turn.
-        let counted = match request.uri().path() {
-            SHOULD_RATE_LIMIT => request.body().count_large(),
-            _ => Ok(None),
-        };
         let is_plain = unary::is_plain(request.headers());
-        let plain = match request.uri().path() {
-            GET_CAPACITY if is_plain => Some(Plain::Client),
-            SHOULD_RATE_LIMIT if is_plain => self.rls.clone().map(Plain::Envoy),
-            _ => None,
+        let path = request.uri().path();
+        let (asks, limits) = (path == GET_CAPACITY, path == SHOULD_RATE_LIMIT);
+        // A call may wait for a lease, or for its turn.
+        let counted = match limits {
+            true => request.body().count_large(),
+            false => Ok(None),
         };
-        let plain = plain.and_then(|of| Some((of, request.body_mut().take_only_message()?)));
+        let rls = self.rls.clone().filter(|_| limits);
+        let takes = is_plain && counted.is_ok() && (asks || rls.is_some());
+        let message = takes.then(|| request.body_mut().take_only_message());
         let identity = request.extensions().get::<Identity>();
-        let refused = counted.as_ref().err().cloned();
-        let answer = match (refused, plain) {
-            (Some(status), _) => Answering::Ready(status.into_http()),
-            (None, Some((Plain::Client, message))) => self.answer_plain(message, caller, identity),
-            (None, Some((Plain::Envoy(rls), message))) => {
+        let answer = match (&counted, message.flatten(), rls) {
+            (Err(status), ..) => Answering::Ready(status.clone().into_http()),
+            (Ok(_), Some(message), None) => self.answer_plain(message, caller, identity),
+            (Ok(_), Some(message), Some(rls)) => {
                 let name = request.headers().get(CLIENT);
                 let name = name.and_then(|name| name.to_str().ok());
                 Self::limit_plain(rls, message, Asker::new(name, identity, Some(&caller)))
             }
-            (None, None) => {
+            (Ok(_), None, _) => {
                 // For [`caller`](crate::caller).
                 request.extensions_mut().insert(caller);
                 Answering::Later(self.answer_by_tonic(request))
@@ -153,12 +148,6 @@ where
             }
         }
     }
-}
-
-/// A call that is served without streams.
-enum Plain {
-    Client,
-    Envoy(Rls),
 }
 
 /// An answer, as far as it is known at once.

@@ -32,7 +32,7 @@ use crate::clock;
 use crate::metrics::Metrics;
 use crate::otel::{self, Span};
 use crate::rpc::bindings::Bindings;
-use crate::rpc::child_outbox::{ChildOutbox, NotSent, StreamEnding};
+use crate::rpc::child_outbox::{ChildOutbox, NotSent};
 use crate::rpc::convert::server_capacity::ReadRequest;
 use crate::rpc::{CapacityService, child_outbox, client_stream, closed, convert, cycle};
 use crate::status::ServerState;
@@ -90,17 +90,12 @@ impl ChildStream {
                         && message.server_id.len() <= ID_BYTES_MAX
                         && let Err(status) = names.servers.claim(&message.server_id, identity.as_ref())
                     {
-                        let status = closed::with_reason(CloseReason::AnotherIdentity, status);
-                        return self.end_with(status);
+                        return self.end_with(CloseReason::AnotherIdentity, status);
                     }
-                    match self.read(request, caller).await {
-                        Read::Message => continue,
-                        Read::Malformed(status) => {
-                            let status = closed::with_reason(CloseReason::Malformed, status);
-                            return self.end_with(status);
-                        }
-                        Read::Over => return,
+                    if self.read(request, caller).await {
+                        continue;
                     }
+                    return;
                 }
             };
             // The sender is gone once the replica has ended the stream.
@@ -115,34 +110,34 @@ impl ChildStream {
         }
     }
 
-    /// Reads a message, and passes it to the replica.
+    /// Reads a message, and passes it to the replica. Returns whether there was one.
     async fn read(
         &mut self,
         message: Result<Option<wire::GetServerCapacityRequest>, RpcStatus>,
         caller: Option<Caller>,
-    ) -> Read {
+    ) -> bool {
         let message = match message {
             Ok(Some(message)) => message,
-            Ok(None) => return Read::Over,
+            Ok(None) => return false,
             Err(status) => {
-                return match meter::decode_failure(&status) {
+                match meter::decode_failure(&status) {
                     // The child sent an invalid message.
-                    Some(malformed) => Read::Malformed(malformed),
-                    None => {
-                        // A child that still listens gets the status.
-                        self.outbox.end(Err(status));
-                        Read::Over
-                    }
-                };
+                    Some(malformed) => self.end_with(CloseReason::Malformed, malformed),
+                    // A child that still listens gets the status.
+                    None => drop(self.outbox.end(status)),
+                }
+                return false;
             }
         };
         self.span = otel::answers(message.traceparent.as_deref());
-        let (request, refused) = match parse(&self.metrics, &message, caller).await {
-            Ok(parsed) => parsed,
-            Err(status) => return Read::Malformed(status),
-        };
-        self.handle(request, refused).await;
-        Read::Message
+        match parse(&self.metrics, &message, caller).await {
+            Ok((request, refused)) => self.handle(request, refused).await,
+            Err(status) => {
+                self.end_with(CloseReason::Malformed, status);
+                return false;
+            }
+        }
+        true
     }
 
     /// Passes a request to the replica, which answers it or ends the stream.
@@ -202,7 +197,7 @@ impl ChildStream {
     fn end(&self, end: StreamEnd) {
         let reason = end.reason();
         let status = end_status::end_status(&self.state, self.of.as_ref(), &end);
-        let is_first = self.outbox.end(Err(closed::with_reason(reason, status)));
+        let is_first = self.outbox.end(closed::with_reason(reason, status));
         if let StreamEnd::NotMaster(mastership) = end
             && is_first
         {
@@ -211,8 +206,8 @@ impl ChildStream {
     }
 
     /// Ends the stream, because a message is invalid as a whole, or its sender may not use its name.
-    fn end_with(&self, status: RpcStatus) {
-        self.outbox.end(Err(status));
+    fn end_with(&self, reason: CloseReason, status: RpcStatus) {
+        self.outbox.end(closed::with_reason(reason, status));
         let number = self.number;
         self.state.node().input(|replica, now| {
             replica.handle_stream_message(number, ChildMessage::Malformed, now);
@@ -221,8 +216,7 @@ impl ChildStream {
 
     /// Returns why the stream ended, as a text for people. None: the child ended it.
     fn why(&self) -> Option<String> {
-        let ending: Option<&StreamEnding> = self.outbox.ending();
-        let status = ending?.as_ref().err()?;
+        let status = self.outbox.ending()?;
         Some(format!("{:?}: {}", status.code(), status.message()))
     }
 }
@@ -234,16 +228,6 @@ impl Drop for ChildStream {
             info!(%child, why = self.why(), "the stream of a child server ended");
         }
     }
-}
-
-/// Result of reading a message.
-enum Read {
-    /// It was passed on, or the replica ends the stream.
-    Message,
-    /// It is invalid as a whole.
-    Malformed(RpcStatus),
-    /// The child has ended the stream, or it broke.
-    Over,
 }
 
 /// Answers a child server's request that came as a call of its own.
@@ -318,8 +302,7 @@ fn redirection(mastership: &Mastership) -> wire::GetServerCapacityResponse {
 
 #[tonic::async_trait]
 impl CapacityStream for CapacityService {
-    type StreamServerCapacityStream =
-        Pin<Box<dyn Stream<Item = Result<wire::GetServerCapacityResponse, RpcStatus>> + Send>>;
+    type StreamServerCapacityStream = child_outbox::Outgoing;
 
     async fn stream_server_capacity(
         &self,
@@ -334,7 +317,7 @@ impl CapacityStream for CapacityService {
         // Each message has a name, and a stream has one child.
         let owner = (names, identity);
         tokio::spawn(async move { stream.serve(requests, caller, owner).await });
-        Ok(Response::new(Box::pin(outgoing)))
+        Ok(Response::new(outgoing))
     }
 
     type StreamCapacityStream =

@@ -146,32 +146,19 @@ impl Document {
 
     /// Logs the changes since a former read.
     pub(super) fn tell(&self, domain: &str, former: Option<&Self>) {
-        let (source, version) = (&self.found.source, &self.found.version);
-        let is_new = former.is_none_or(|it| it.found.source != *source);
-        if is_new && self.problem.is_none() && stem(source) != domain {
-            info!(
-                domain,
-                source, "the document has another name; its domain counts"
-            );
-        }
+        let version = &self.found.version;
         let problem_before = former.and_then(|it| it.problem.as_ref());
         if let Some(problem) = self
             .problem
             .as_ref()
             .filter(|it| problem_before != Some(it))
         {
-            match (&self.in_force, self.is_refused) {
-                (Some(_), _) => warn!(
-                    domain,
-                    problem, "rules refused; the last valid ones stay in force"
-                ),
-                (None, is_refused) => {
-                    warn!(
-                        domain,
-                        problem, is_refused, "rules refused; there are no earlier ones"
-                    );
-                }
-            }
+            let earlier = match self.in_force {
+                Some(_) => "the last valid ones stay in force",
+                None => "there are no earlier ones",
+            };
+            let is_refused = self.is_refused;
+            warn!(domain, problem, is_refused, "rules refused; {earlier}");
         } else if self.problem.is_none() && problem_before.is_some() {
             info!(domain, version, "rules are repaired");
         }

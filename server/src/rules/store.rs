@@ -184,9 +184,7 @@ impl RuleStore {
             let due = self.documents.borrow().due();
             tokio::select! {
                 // The follower ends with the process only.
-                changed = followed.changed() => if changed.is_err() {
-                    return std::future::pending().await;
-                },
+                Ok(()) = followed.changed() => {}
                 () = files::until(due) => {}
             }
         }

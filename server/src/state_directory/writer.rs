@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use doorward_engine::node::marks::MarkWrites;
-use redb::Error;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
@@ -29,7 +28,11 @@ pub(crate) async fn write_marks(
         loop {
             let batch = Arc::clone(&batch);
             let attempt = spawn_blocking(move || {
-                let written = attempt(&mut directory, &batch, is_retry);
+                let opened = match is_retry {
+                    true => directory.reopen(),
+                    false => Ok(()),
+                };
+                let written = opened.and_then(|()| directory.write(&batch));
                 (directory, written)
             });
             // It panics only by a bug, and then the file cannot be trusted.
@@ -60,15 +63,4 @@ pub(crate) async fn write_marks(
             .node()
             .input(|replica, now| replica.handle_marks_written(number, now));
     }
-}
-
-fn attempt(
-    directory: &mut StateDirectory,
-    batch: &MarkWrites,
-    is_retry: bool,
-) -> Result<(), Error> {
-    if is_retry {
-        directory.reopen()?;
-    }
-    directory.write(batch)
 }

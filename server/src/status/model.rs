@@ -20,8 +20,7 @@ use doorward_proto::admin::v1::{
 
 use crate::clock;
 use crate::replica_handle::events::refusal;
-use crate::status::sessions::{Machine, Sessions};
-use crate::status::{EtcdHealth, ParentNews, RulesDocument, learning};
+use crate::status::{EtcdHealth, ParentNews, RulesDocument, Sessions, learning};
 pub use doorward_session::time::millis;
 
 /// Returns a resource without leases and child servers.
@@ -203,11 +202,10 @@ pub(super) fn conflict(conflict: &Conflict, now: Time) -> ConflictStatus {
 
 /// Returns the states of all machines by name.
 pub(super) fn states(sessions: &Sessions, learning: Learning) -> States {
-    let state = |machine: Option<&Machine>| machine.map(|machine| machine.state.to_owned());
     let streams = sessions.child_streams.streams.iter();
     States {
-        parent_session: state(sessions.parent.as_ref()),
-        election: state(sessions.election.as_ref()),
+        parent_session: sessions.parent.map(str::to_owned),
+        election: sessions.election.map(|it| it.as_str().to_owned()),
         child_streams: streams
             .map(|(state, streams)| (state.as_str().to_owned(), count(*streams)))
             .collect(),
@@ -223,6 +221,7 @@ pub(crate) fn count(count: usize) -> u64 {
 mod tests {
     use std::collections::BTreeMap;
 
+    use doorward_session::candidate::state::CandidateState;
     use doorward_session::child_streams::ChildStreams;
     use doorward_session::time::Time;
 
@@ -236,12 +235,15 @@ mod tests {
         streams.handle_connected(Time::ZERO);
         let sessions = Sessions {
             parent: None,
-            election: Some(Machine::new("b", &["a", "b"], |name| name)),
+            election: Some(CandidateState::ALL[0]),
             child_streams: streams.snapshot(),
         };
         let status = states(&sessions, Learning::Above);
         assert_eq!(status.parent_session, None);
-        assert_eq!(status.election.as_deref(), Some("b"));
+        assert_eq!(
+            status.election.as_deref(),
+            Some(CandidateState::ALL[0].as_str())
+        );
         let streams = [("open", 0), ("opening", 1)];
         let streams = streams.map(|(state, count)| (state.to_owned(), count));
         assert_eq!(status.child_streams, BTreeMap::from(streams));

@@ -12,7 +12,10 @@ use doorward_engine::node::pages::Totals;
 use doorward_engine::time::Time;
 use doorward_proto::admin::v1::{CandidateStatus, LimitStatus, RuleDecisions, RulesStatus};
 use doorward_session::candidate::standing::Standing;
+use doorward_session::candidate::state::CandidateState;
+use doorward_session::child_streams::StreamsSnapshot;
 use doorward_session::named;
+use doorward_session::parent_session::ParentSession;
 use parking_lot::Mutex;
 
 use crate::limits::ServerLimits;
@@ -21,7 +24,6 @@ use crate::security::Security;
 use crate::status::history::History;
 use crate::status::model;
 use crate::status::readiness::{Facts, Readiness, ReadyState};
-use crate::status::sessions::Sessions;
 use crate::status::shadow::Shadow;
 
 /// Largest number of rules whose answers a status lists.
@@ -41,8 +43,9 @@ pub struct ServerState {
     history: History,
     ready: Mutex<ReadyState>,
     /// Decisions by rules. Absent: this server has no rules.
-    edge: OnceLock<Arc<Edge>>,
-    security: OnceLock<Arc<Security>>,
+    pub(crate) edge: OnceLock<Arc<Edge>>,
+    /// TLS and identities. Absent: the server does not listen yet.
+    pub security: OnceLock<Arc<Security>>,
     /// Shadow templates. Absent: there are none.
     pub shadow: OnceLock<Arc<Shadow>>,
     /// Address of this server's pages. Absent: it serves none by TCP.
@@ -89,6 +92,17 @@ pub struct EtcdHealth {
     pub problem: Option<String>,
     /// Length of a mastership after etcd has confirmed it.
     pub term: Duration,
+}
+
+/// States of the sessions of a server.
+#[derive(Clone, Debug, Default)]
+pub struct Sessions {
+    /// Session with the parent. Absent: there is no parent.
+    pub parent: Option<&'static str>,
+    /// Candidate. Absent: there is no election.
+    pub election: Option<CandidateState>,
+    /// Streams of child servers.
+    pub child_streams: StreamsSnapshot,
 }
 
 /// State of the parent.
@@ -169,19 +183,9 @@ impl ServerState {
         }
     }
 
-    /// Sets the decisions by rules, once.
-    pub fn start_edge(&self, edge: Arc<Edge>) -> &Arc<Edge> {
-        self.edge.get_or_init(|| edge)
-    }
-
     /// Returns TLS and identities. None: the server does not listen yet.
     pub fn security(&self) -> Option<&Arc<Security>> {
         self.security.get()
-    }
-
-    /// Sets TLS and identities, once.
-    pub fn start_security(&self, security: Security) -> &Arc<Security> {
-        self.security.get_or_init(|| Arc::new(security))
     }
 
     /// Returns the node's name.
@@ -246,7 +250,11 @@ impl ServerState {
 
     /// Returns the states of the sessions.
     pub fn sessions(&self) -> Sessions {
-        self.node.read_replica(Sessions::of)
+        self.node.read_replica(|replica, now| Sessions {
+            parent: replica.parent_session().map(ParentSession::state),
+            election: replica.candidate().map(|candidate| candidate.state(now)),
+            child_streams: replica.streams(),
+        })
     }
 
     /// Returns the health of etcd. None: there is no election.

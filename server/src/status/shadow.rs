@@ -35,10 +35,8 @@ struct Read {
     text: Vec<u8>,
     /// The last valid ones.
     templates: Option<Arc<Located>>,
-    /// Problem of the text.
-    invalid: Option<String>,
-    /// Problem of the place.
-    unreadable: Option<String>,
+    /// Problem of the text, or of the place.
+    problem: Option<String>,
 }
 
 /// The shadow templates, for charts.
@@ -65,7 +63,7 @@ impl Shadow {
         let read = self.read.lock();
         ShadowNews {
             source: self.place.to_string(),
-            problem: read.unreadable.as_ref().or(read.invalid.as_ref()).cloned(),
+            problem: read.problem.clone(),
         }
     }
 
@@ -90,44 +88,39 @@ impl Shadow {
         let turn = Arc::clone(&self.turn).lock_owned().await;
         let found = self.place.read(turn).await;
         let found = found.map_err(|status| status.message().to_owned());
-        let found = found.and_then(|(_, text)| text.ok_or_else(|| "there is none".to_owned()));
-        let text = match found {
-            Ok(text) => text,
-            Err(problem) => {
-                let mut read = self.read.lock();
-                if read.unreadable.as_ref() != Some(&problem) {
-                    warn!(place = %self.place, problem, "shadow templates cannot be read");
-                }
-                read.unreadable = Some(problem);
-                return;
-            }
+        let text = found.and_then(|(_, text)| text.ok_or_else(|| "there is none".to_owned()));
+        let is_known = |text: &Vec<u8>| {
+            let read = self.read.lock();
+            read.templates.is_some() && read.problem.is_none() && read.text == *text
         };
-        {
-            let mut read = self.read.lock();
-            read.unreadable = None;
-            if text == read.text && (read.templates.is_some() || read.invalid.is_some()) {
-                return;
-            }
+        if text.as_ref().is_ok_and(is_known) {
+            return;
         }
-        let (name, parsed) = (self.place.to_string(), text.clone());
-        let parse = move || locate_bytes(&parsed, &name);
+        let (name, unparsed) = (self.place.to_string(), text.clone());
+        let parse = move || locate_bytes(&unparsed?, &name).map_err(|error| error.to_string());
         let parsed = tokio::task::spawn_blocking(parse).await;
+        let parsed = parsed.unwrap_or_else(|error| Err(error.to_string()));
         let mut read = self.read.lock();
-        read.text = text;
-        read.invalid = match parsed {
-            Ok(Ok(located)) => {
+        if let Ok(text) = text {
+            read.text = text;
+        }
+        let problem = match parsed {
+            Ok(located) => {
                 read.templates = Some(Arc::new(located));
                 None
             }
-            Ok(Err(error)) => Some(error.to_string()),
-            Err(error) => Some(error.to_string()),
+            Err(problem) => Some(problem),
         };
-        if let Some(problem) = &read.invalid {
+        if let Some(problem) = problem
+            .as_ref()
+            .filter(|it| read.problem.as_ref() != Some(*it))
+        {
             warn!(
-                problem,
-                "shadow templates are invalid; the last valid ones go on"
+                place = %self.place,
+                problem, "shadow templates do not count; the last valid ones go on"
             );
         }
+        read.problem = problem;
     }
 
     fn divide(&self, state: &ServerState) {

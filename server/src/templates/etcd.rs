@@ -98,11 +98,8 @@ impl EtcdTemplates {
                     seen = None;
                 }
                 let now = view.entries.get(self.keys.document()).cloned();
-                // Values are compared too: an etcd that was set up anew has other values at the same revisions.
                 let is_known = |seen: &Option<KeyEntry>| match (seen, &now) {
-                    (Some(seen), Some(now)) => {
-                        seen.mod_revision == now.mod_revision && seen.value == now.value
-                    }
+                    (Some(seen), Some(now)) => seen.is_as(now),
                     (seen, now) => seen.is_none() && now.is_none(),
                 };
                 if !seen.as_ref().is_some_and(is_known) {
@@ -118,20 +115,12 @@ impl EtcdTemplates {
                 }
                 state.set_templates(Some(problem.to_string()));
             }
-            // The step is repeated after a pause, not in a loop: the document may change meanwhile.
-            let again = async {
-                if !matches!(left, Left::Nothing) {
-                    tokio::time::sleep(RETRY).await;
-                } else {
-                    std::future::pending().await
-                }
-            };
             tokio::select! {
-                changed = followed.changed() => if changed.is_err() {
-                    // The follower ends with the process only.
-                    return std::future::pending().await;
-                },
-                () = again => {}
+                Ok(()) = followed.changed() => {}
+                // The step is repeated after a pause, not in a loop: the document may change meanwhile.
+                () = tokio::time::sleep(RETRY), if !matches!(left, Left::Nothing) => {}
+                // The follower ends with the process only.
+                else => return,
             }
         }
     }

@@ -16,7 +16,7 @@ use crate::metrics::Metrics;
 use crate::status::ServerState;
 
 /// Interval between two reads of the file.
-const POLL_INTERVAL: Duration = Duration::from_secs(1);
+pub(super) const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Failure to get templates from a file.
 #[derive(Debug, Error)]
@@ -38,21 +38,17 @@ pub struct TemplateFile {
 }
 
 impl TemplateFile {
-    /// Reads the file for the first time.
+    /// Reads the file for the first time, and then once an interval.
     ///
     /// # Errors
     ///
     /// If the file cannot be read or is invalid.
-    pub async fn open(path: &Path) -> Result<(Self, Templates), TemplateFileError> {
-        Self::open_at(path, POLL_INTERVAL).await
-    }
-
-    async fn open_at(
+    pub async fn open(
         path: &Path,
         interval: Duration,
     ) -> Result<(Self, Templates), TemplateFileError> {
         let mut file = Self {
-            follower: Follower::new(path, interval, read),
+            follower: Follower::new(path, interval, |path| document(path, DOCUMENT_BYTES_MAX)),
             content: Ok(Default::default()),
         };
         let templates = file.read_again().await?;
@@ -60,21 +56,13 @@ impl TemplateFile {
     }
 
     /// Reads the file, changed or not.
-    ///
-    /// # Errors
-    ///
-    /// If the file cannot be read or is invalid.
-    pub async fn read_again(&mut self) -> Result<Templates, TemplateFileError> {
+    async fn read_again(&mut self) -> Result<Templates, TemplateFileError> {
         let content = self.follower.read().await;
         self.parse(content).await
     }
 
-    /// Waits until the content changes, and reads it. Cancel safe.
-    ///
-    /// # Errors
-    ///
-    /// If the file can no longer be read or is invalid. Each content is reported once.
-    pub async fn changed(&mut self) -> Result<Templates, TemplateFileError> {
+    /// Waits until the content changes, and reads it. Each content is reported once. Cancel safe.
+    async fn changed(&mut self) -> Result<Templates, TemplateFileError> {
         let content = self.follower.changed(&self.content).await;
         self.parse(content).await
     }
@@ -101,11 +89,18 @@ impl TemplateFile {
         }
     }
 
-    /// Parses the content. Cancel safe: a content that was not parsed to its end is read again.
+    /// Parses the content on another thread: a large one takes time, in which requests must be served. Cancel safe: a
+    /// content that was not parsed to its end is read again.
     async fn parse(&mut self, content: Content) -> Result<Templates, TemplateFileError> {
-        let parsed = parsed(content.clone()).await;
+        let read = content.clone();
+        let parsing = tokio::task::spawn_blocking(move || {
+            let files = read.map_err(TemplateFileError::Read)?;
+            let (name, content) = files.into_iter().next().unwrap_or_default();
+            Ok(super::parse(&content, &name)?)
+        });
+        let parsed = parsing.await;
         self.content = content;
-        parsed
+        parsed.map_err(|why| TemplateFileError::Read(why.to_string()))?
     }
 }
 
@@ -115,22 +110,8 @@ impl TemplateFile {
 ///
 /// If the file cannot be read or is invalid.
 pub async fn check(path: &Path) -> Result<Templates, TemplateFileError> {
-    parsed(Follower::new(path, POLL_INTERVAL, read).read().await).await
-}
-
-fn read(path: &Path) -> Content {
-    document(path, DOCUMENT_BYTES_MAX)
-}
-
-/// Parses a document on another thread: a large one takes time, in which requests must be served.
-async fn parsed(content: Content) -> Result<Templates, TemplateFileError> {
-    let files = content.map_err(TemplateFileError::Read)?;
-    let parsing = tokio::task::spawn_blocking(move || {
-        let (name, content) = files.into_iter().next().unwrap_or_default();
-        super::parse(&content, &name)
-    });
-    let parsed = parsing.await;
-    Ok(parsed.map_err(|why| TemplateFileError::Read(why.to_string()))??)
+    let opened = TemplateFile::open(path, POLL_INTERVAL).await;
+    opened.map(|(_, templates)| templates)
 }
 
 #[cfg(test)]
@@ -157,7 +138,7 @@ mod tests {
         let path = directory.path().join("templates.yaml");
         fs::write(&path, document(1)).unwrap();
         let interval = Duration::from_millis(10);
-        let (file, templates) = TemplateFile::open_at(&path, interval).await.unwrap();
+        let (file, templates) = TemplateFile::open(&path, interval).await.unwrap();
         assert_eq!(capacity(&templates), 1.0);
         (directory, path, file)
     }

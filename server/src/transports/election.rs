@@ -3,14 +3,12 @@
 //! The servers of a node elect one that decides; the others send callers to it. A node with a single server needs no
 //! election. The replica's candidate ([`doorward_session::candidate`]) makes all decisions.
 //!
-//! - `transport` passes events to the replica, and its requests to etcd;
+//! - `transport` passes events to the replica, and its requests to etcd, and shows how etcd is doing;
 //! - `asker` sends requests to etcd;
 //! - `values` translates between etcd's keys, values and transactions and the candidate's;
-//! - `history` reads how long leases may last if no term tells it, and `marks` the marks of the last master;
-//! - `etcd_health` tells pages, metrics and status how etcd is doing.
+//! - `history` reads how long leases may last if no term tells it, and `marks` the marks of the last master.
 
 mod asker;
-mod etcd_health;
 mod history;
 mod marks;
 mod transport;
@@ -36,12 +34,11 @@ use tokio::task::JoinHandle;
 use tracing::{info, warn};
 
 use crate::clock;
-use crate::status::ServerState;
+use crate::status::{EtcdHealth, ServerState};
 use asker::Asker;
-use etcd_health::EtcdHealthReporter;
 use history::History;
 use marks::MarksReader;
-use transport::{EtcdTransport, answer_beside};
+use transport::{EtcdTransport, NOT_ASKED, answer_beside};
 
 /// Configuration of an election in etcd.
 #[derive(Clone, Debug)]
@@ -53,10 +50,6 @@ pub struct ElectionConfig {
     /// Time that the master's lease lasts without a renewal, which is about the time without a master after a crash.
     /// Whole seconds, at least 2.
     pub ttl: Duration,
-    /// Whether this server could decide if it was the master: a root needs templates for that. Absent: it always could.
-    pub able: Option<watch::Receiver<bool>>,
-    /// Keys of all versions of the templates. Absent: they are not in etcd, and earlier versions are unknown.
-    pub templates_history: Option<DocumentKeys>,
 }
 
 impl ElectionConfig {
@@ -79,16 +72,18 @@ pub struct EtcdElection {
 
 impl EtcdElection {
     /// Takes part with the server of `state`. `in_force` are its templates; absent below the root, where the parent
-    /// tells how leases are granted and how long they last.
+    /// tells how leases are granted and how long they last. `in_etcd` are the keys of all their versions, and whether
+    /// this server could decide if it was the master: a root needs templates for that. Absent: it always could.
     pub fn start(
         config: ElectionConfig,
         http_address: Option<SocketAddr>,
         clock_tolerance: Tolerance,
         in_force: Option<&Templates>,
+        in_etcd: Option<(DocumentKeys, watch::Receiver<bool>)>,
         state: &Arc<ServerState>,
     ) -> Self {
         let (mut etcd, ttl) = (config.etcd, config.ttl);
-        let has_history = config.templates_history.is_some();
+        let (history, able) = in_etcd.unzip();
         let candidate = CandidateConfig {
             address: state.address().into(),
             server: format!("{:016x}", clock::seed()).into(),
@@ -98,7 +93,7 @@ impl EtcdElection {
             ttl,
             clock_tolerance,
             endpoints: u32::try_from(etcd.endpoints.len()).unwrap_or(u32::MAX),
-            templates: in_force.map(|templates| templates_in_force(templates, has_history)),
+            templates: in_force.map(|templates| templates_in_force(templates, history.is_some())),
         };
         etcd.call_timeout = candidate.call_timeout();
         let etcd = Arc::new(etcd);
@@ -113,14 +108,19 @@ impl EtcdElection {
             marks: MarksReader::default(),
             clock: node.clock(),
         };
+        state.set_etcd(EtcdHealth {
+            since: clock::wall(),
+            problem: Some(NOT_ASKED.to_owned()),
+            term: lasts,
+        });
         let (beside, requests) = mpsc::unbounded_channel();
         tokio::spawn(answer_beside(asker(None), requests, Arc::clone(&node)));
-        let asker = asker(config.templates_history.filter(|_| in_force.is_some()));
+        let asker = asker(history.filter(|_| in_force.is_some()));
         let transport = EtcdTransport {
             keys,
             follow: Follow::start(etcd, range, LOOK),
-            able: config.able.unwrap_or_else(|| watch::channel(true).1),
-            health: EtcdHealthReporter::new(lasts, Arc::clone(state)),
+            able: able.unwrap_or_else(|| watch::channel(true).1),
+            state: Arc::clone(state),
             tasks: node.take_part(candidate),
             node,
             view: None,

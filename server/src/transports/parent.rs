@@ -10,23 +10,24 @@
 
 mod addresses;
 mod link;
-mod problem;
 mod rival;
 pub mod source;
 
+use std::error::Error;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use doorward_engine::node::mastership::Mastership;
 use doorward_etcd::config::is_loopback;
-use doorward_proto::doorman as wire;
+use doorward_etcd::error::innermost;
 use doorward_replica::{FromParent, ParentConfig, ToParent};
 use doorward_session::address::Address;
 use doorward_session::close_reason::ConnectionEnd;
 use doorward_session::parent_session::{
     CONNECT_TIMEOUT, ConnectionNumber, ParentFailure, ParentReport, PollReason, Transport,
 };
+use doorward_session::visible;
 use doorward_tls::dialer::Dialer;
 use smol_str::SmolStr;
 use tokio::sync::{mpsc, watch};
@@ -39,8 +40,7 @@ use crate::rpc::convert::server_capacity;
 use crate::rpc::{closed, cycle};
 use crate::status::{ParentLink, ParentNews, ServerState};
 use crate::transports::parent::addresses::{Addresses, Known};
-use crate::transports::parent::link::{Link, LinkEvent};
-use crate::transports::parent::problem::problem_of;
+use crate::transports::parent::link::{Link, LinkEnd};
 use crate::transports::parent::rival::Rival;
 
 pub use crate::transports::parent::source::ParentSource;
@@ -214,33 +214,18 @@ impl ParentTransport {
     }
 
     /// Passes an event of the link to the replica.
-    fn hear(&mut self, event: LinkEvent) {
-        let event = match event {
-            LinkEvent::Connected => FromParent::Connected,
-            LinkEvent::Unreachable(problem) => {
-                return self.close(&problem, ConnectionEnd::Unreachable);
+    fn hear(&mut self, event: Result<FromParent, LinkEnd>) {
+        match event {
+            Ok(event) => {
+                if matches!(event, FromParent::Discovered(_)) {
+                    self.rival = rival::none();
+                }
+                self.pass_on(event);
             }
-            LinkEvent::Discovered(answer) => {
-                self.rival = rival::none();
-                FromParent::Discovered(mastership(answer.is_master, answer.mastership))
-            }
-            LinkEvent::Opened => FromParent::Opened,
-            LinkEvent::Received(response) => match response.mastership {
-                Some(master) => not_master(None, master),
-                None => reply(
-                    None,
-                    server_capacity::parents_answer(response, clock::wall()),
-                ),
-            },
-            LinkEvent::Progress => FromParent::Progress,
-            LinkEvent::Answered(request, answer) => reply(request.sequence, answer),
-            LinkEvent::NotMaster(call, master) => not_master(Some(call), master),
-            LinkEvent::Ended => {
-                return self.close("the parent ended the stream", ConnectionEnd::Failed);
-            }
-            LinkEvent::Failed(status) => return self.hear_failure(&status),
-        };
-        self.pass_on(event);
+            Err(LinkEnd::Unreachable(problem)) => self.close(&problem, ConnectionEnd::Unreachable),
+            Err(LinkEnd::Ended) => self.close("the parent ended the stream", ConnectionEnd::Failed),
+            Err(LinkEnd::Failed(status)) => self.hear_failure(&status),
+        }
     }
 
     fn pass_on(&self, event: FromParent) {
@@ -392,28 +377,9 @@ impl ParentTransport {
     }
 }
 
-/// Returns a server's statement about the mastership of its node.
-fn mastership(is_master: bool, named: wire::Mastership) -> Mastership {
-    let epoch = named.epoch;
-    match named.master_address {
-        _ if is_master => Mastership::Master { epoch },
-        Some(master_address) => Mastership::Elsewhere {
-            master_address,
-            epoch,
-        },
-        None => Mastership::Unknown,
-    }
-}
-
-fn not_master(call: Option<u64>, named: wire::Mastership) -> FromParent {
-    let master = mastership(false, named);
-    FromParent::NotMaster { call, master }
-}
-
-fn reply(call: Option<u64>, answer: server_capacity::ReadAnswer) -> FromParent {
-    FromParent::Reply {
-        call,
-        reply: answer.reply,
-        invalid: answer.nonsense,
-    }
+/// Returns the text of a gRPC status, with every character visible.
+fn problem_of(status: &RpcStatus) -> String {
+    let source = status.source().map(innermost);
+    let text = source.as_deref().unwrap_or(status.message());
+    format!("{:?}: {}", status.code(), visible::cut(text))
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use doorward_engine::node::mastership::Mastership;
 use doorward_proto::doorman::refusal::Reason;
 use doorward_proto::doorman::{GetServerCapacityRequest, GetServerCapacityResponse, Lease};
-use doorward_server::app::{Server, Shutdown};
+use doorward_server::app::Server;
 use doorward_server::limits::ServerLimit;
 use doorward_session::close_reason::CloseReason;
 use tonic::Code;
@@ -354,7 +354,7 @@ async fn streams_do_not_hold_up_a_shutdown() {
     idle.ask(ask("eu", 1, vec![wants("fair/x", 10.0, 1)])).await;
     let mut silent = Child::open(&server).await;
     let ending = tokio::time::timeout(PROMPT, server.shutdown()).await;
-    assert_eq!(ending.expect("at once"), Shutdown::Complete);
+    assert!(ending.expect("at once"));
     for child in [&mut idle, &mut silent] {
         let status = child.end().await.expect("it is told why");
         assert_eq!(status.code(), Code::Unavailable);

@@ -5,14 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use doorward_engine::node;
-use doorward_engine::templates::Templates;
 use doorward_etcd::layout::DocumentKeys;
 use doorward_server::app::{Server, ServerConfig};
 use doorward_server::rules::store::RulesPlace;
 use doorward_server::status::shadow::Shadow;
 use doorward_server::stored_place::StoredPlace;
-use doorward_server::templates::etcd::EtcdTemplates;
-use doorward_server::templates::file::TemplateFile;
 use doorward_server::transports::parent::ParentTransportConfig;
 use doorward_tests::etcd::Etcd;
 use serde_json::{Value, json};
@@ -33,17 +30,11 @@ fn templates(capacity: f64) -> String {
 async fn root(folder: &TempDir) -> Server {
     let path = folder.path().join("templates.yaml");
     std::fs::write(&path, templates(100.0)).unwrap();
-    let (file, templates) = TemplateFile::open(&path).await.unwrap();
-    let mut server = started(ServerConfig {
-        templates,
+    started(ServerConfig {
         templates_place: Some(StoredPlace::File(path)),
         ..config()
     })
-    .await;
-    let (state, metrics) = (server.state().clone(), server.metrics().clone());
-    let rereads = server.rereads().subscribe();
-    server.spawn(file.run(state, metrics, rereads));
-    server
+    .await
 }
 
 /// A leaf below a root.
@@ -346,14 +337,11 @@ async fn resources_are_searched_at_the_server() {
 async fn a_document_in_etcd_has_revisions_with_authors() {
     let etcd = Etcd::start().await;
     let (keys, config_of_etcd) = (DocumentKeys::new("/t"), Arc::new(etcd.config()));
-    let mut server = started(ServerConfig {
-        templates: Templates::default(),
-        templates_place: Some(StoredPlace::Etcd(keys.clone(), config_of_etcd.clone())),
+    let server = started(ServerConfig {
+        templates_place: Some(StoredPlace::Etcd(keys, config_of_etcd)),
         ..config()
     })
     .await;
-    let (state, metrics) = (server.state().clone(), server.metrics().clone());
-    server.spawn(EtcdTemplates::new(keys, config_of_etcd).run(state, metrics));
     let path = "/document?kind=templates";
     let shown = json(&server, path).await;
     assert_eq!(

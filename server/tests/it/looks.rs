@@ -16,6 +16,9 @@ use doorward_server::status::listing::{
     LEASES_PER_LOOK, RESOURCES_ADDED_PER_LOOK, RESOURCES_PER_LOOK,
 };
 use doorward_server::status::{Query, ServerState};
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
 use tonic::client::Grpc;
 use tonic::{Code, Request};
 use tonic_prost::ProstCodec;
@@ -23,9 +26,20 @@ use tonic_prost::ProstCodec;
 use crate::running::{PATIENCE, admin, asked, capacity, channel, eventually, get, page, start};
 use crate::status_pages::{ask, numbered, root};
 
+/// Returns the sum of a histogram, in seconds, and the number of its durations.
+fn seen(histogram: &Histogram) -> (f64, u64) {
+    let mut registry = Registry::default();
+    registry.register("it", "It", histogram.clone());
+    let mut text = String::new();
+    encode(&mut text, &registry).unwrap();
+    let value = |name: &str| text.lines().find_map(|line| line.strip_prefix(name));
+    let sum = value("it_sum ").unwrap().parse().unwrap();
+    (sum, value("it_count ").unwrap().parse().unwrap())
+}
+
 /// Counts how many times `act` takes the node's lock.
 fn holds<T>(node: &ReplicaHandle, act: impl FnOnce() -> T) -> u64 {
-    let held = || node.lock_times().held.seen().count;
+    let held = || seen(&node.lock_times().held).1;
     let before = held();
     act();
     held() - before
@@ -190,16 +204,16 @@ fn how_long_the_lock_is_held_and_waited_for_is_counted() {
     let state = Arc::new(root(String::new()));
     let times = |state: &ServerState| {
         let times = state.node().lock_times();
-        (times.held.seen(), times.waited.seen())
+        (seen(&times.held).1, seen(&times.waited))
     };
     let before = times(&state);
     for client in 0..10 {
         ask(&state, &format!("c{client}"), numbered(1));
     }
     let after = times(&state);
-    assert_eq!(after.0.count - before.0.count, 10);
-    assert_eq!(after.1.count - before.1.count, 10);
-    assert_eq!(after.1.sum, 0.0, "nobody else was there");
+    assert_eq!(after.0 - before.0, 10);
+    assert_eq!(after.1.1 - before.1.1, 10);
+    assert_eq!(after.1.0, 0.0, "nobody else was there");
 
     // Another thread comes while the lock is held.
     let node = Arc::clone(state.node());
@@ -212,8 +226,8 @@ fn how_long_the_lock_is_held_and_waited_for_is_counted() {
     });
     waits.join().unwrap();
     let last = times(&state);
-    assert!(last.1.sum > 0.0, "{last:?}");
-    assert_eq!(last.1.count, after.1.count + 2);
+    assert!(last.1.0 > 0.0, "{last:?}");
+    assert_eq!(last.1.1, after.1.1 + 2);
     let text = Metrics::new(&state).render(Format::Plain).unwrap();
     for name in ["held", "wait"] {
         let buckets = format!("doorward_node_lock_{name}_seconds_bucket{{node=\"root\",le=");

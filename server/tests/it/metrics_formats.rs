@@ -174,7 +174,8 @@ fn in_a_tree() -> Metrics {
         certificates: vec![CERTIFICATE.clone()],
         ..SecurityConfig::default()
     };
-    family.eu.start_security(Security::new(&security, &[]));
+    let security = Security::new(&security, &[]);
+    family.eu.security.get_or_init(|| security.into());
     let election = candidate_config();
     family
         .eu
@@ -182,8 +183,7 @@ fn in_a_tree() -> Metrics {
         .input(|replica, now| replica.handle_election(election, now));
     let rules = "domain: api\ndescriptors: [{key: user, rate_limit: {rate: 1/s}}]\n";
     let rules = Rules::load(&[("api.yaml", rules)]).unwrap();
-    let edge = doorward_server::edge::new(&family.eu, Records::default());
-    family.eu.start_edge(edge).set_rules(rules);
+    doorward_server::edge::start(&family.eu, Records::default()).set_rules(rules);
     let metrics = Metrics::new(&Arc::clone(&family.eu));
     metrics.observe_call(
         Some(0),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use doorward_server::app::{Server, ServerConfig, Shutdown};
+use doorward_server::app::{Server, ServerConfig};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_stream::StreamExt;
@@ -30,7 +30,7 @@ async fn an_idle_connection_does_not_hold_up_a_shutdown() {
     let address = server.grpc_address();
     let mut client = capacity(&server).await;
     get(&mut client, "a", vec![asked("fair/x", 1.0)]).await;
-    assert_eq!(server.shutdown().await, Shutdown::Complete);
+    assert!(server.shutdown().await);
     TcpStream::connect(address)
         .await
         .expect_err("nobody listens any more");
@@ -46,7 +46,7 @@ async fn connections_that_say_nothing_do_not_hold_up_a_shutdown() {
     let mut client = capacity(&server).await;
     get(&mut client, "a", vec![asked("fair/x", 1.0)]).await;
     assert_eq!(page(&server, "/healthz").await.0, 200);
-    assert_eq!(server.shutdown().await, Shutdown::Complete);
+    assert!(server.shutdown().await);
     drop((silent_grpc, silent_http));
 }
 
@@ -60,7 +60,7 @@ async fn a_health_watch_is_told_of_a_shutdown_and_ends() {
     let mut watch = health.watch(request).await.expect("served").into_inner();
     let first = watch.next().await.expect("a status").expect("no error");
     assert_eq!(first.status(), ServingStatus::Serving);
-    assert_eq!(server.shutdown().await, Shutdown::Complete);
+    assert!(server.shutdown().await);
     let mut last = ServingStatus::Serving;
     while let Some(Ok(answer)) = watch.next().await {
         last = answer.status();
@@ -128,7 +128,7 @@ async fn a_call_in_flight_is_finished_before_the_server_ends() {
     assert_eq!(answer.status(), 200);
     assert!(answer.headers().get("grpc-status").is_none_or(|s| s == "0"));
     drop((send, probe, page));
-    assert_eq!(ending.await.expect("no panic"), Shutdown::Complete);
+    assert!(ending.await.expect("no panic"));
 }
 
 #[tokio::test]
@@ -146,5 +146,5 @@ async fn a_call_that_never_finishes_is_cut_off_when_the_grace_is_over() {
         .send_data(bytes::Bytes::from_static(&[0; 5]), true)
         .expect("sent");
     probed.await.expect("answered");
-    assert_eq!(server.shutdown().await, Shutdown::CutOff);
+    assert!(!server.shutdown().await);
 }

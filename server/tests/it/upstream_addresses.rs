@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use doorward_proto::doorman::refusal::Reason;
-use doorward_server::app::{ServerConfig, Shutdown};
+use doorward_server::app::ServerConfig;
 use doorward_server::status::ParentLink;
 use tokio::net::TcpSocket;
 
@@ -86,7 +86,7 @@ async fn a_parent_that_restarts_is_found_again() {
     until_link(&server, ParentLink::Stream).await;
     let mut client = capacity(&server).await;
     assert_eq!(gets(&mut client, "a", asked("fair/x", 30.0)).await, 30.0);
-    assert_eq!(parent.shutdown().await, Shutdown::Complete);
+    assert!(parent.shutdown().await);
     until_link(&server, ParentLink::Down).await;
     let mut asks_more = async || gets(&mut client, "a", asked_with("fair/x", 40.0, 30.0)).await;
     assert_eq!(asks_more().await, 30.0, "the lease lasts");

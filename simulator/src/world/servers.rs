@@ -238,7 +238,7 @@ impl World<'_> {
                     self.ask_etcd(id, request);
                 }
                 // Reports are for people.
-                Output::Etcd(ToEtcd::Report(_)) | Output::ParentAnswered => {}
+                Output::Etcd(ToEtcd::Report(_)) => {}
                 Output::TemplatesApplied(number) => self.note_templates_applied(id, number),
                 Output::Marks(number, batch) => self.write_marks(id, number, batch),
                 Output::Call(number, outcome) => {

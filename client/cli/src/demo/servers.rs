@@ -23,7 +23,6 @@ use doorward_server::app::{Server, ServerConfig};
 use doorward_server::clock;
 use doorward_server::state_directory::place::{StateConfig, StatePlace};
 use doorward_server::stored_place::StoredPlace;
-use doorward_server::templates::file::TemplateFile;
 use doorward_server::transports::parent;
 
 /// Where servers are by default, gRPC and status page: the command line looks there.
@@ -79,24 +78,10 @@ impl DemoServer {
         })
     }
 
-    async fn run(mut config: ServerConfig) -> anyhow::Result<(Server, OwnRuntime)> {
+    async fn run(config: ServerConfig) -> anyhow::Result<(Server, OwnRuntime)> {
         let mut builder = runtime::Builder::new_multi_thread();
         let runtime = builder.worker_threads(1).enable_all().build()?;
-        let started = runtime.spawn(async move {
-            let followed = match &config.templates_place {
-                Some(StoredPlace::File(path)) => Some(TemplateFile::open(path).await?),
-                _ => None,
-            };
-            let Some((file, templates)) = followed else {
-                return Ok(Server::start(config).await?);
-            };
-            config.templates = templates;
-            let mut server = Server::start(config).await?;
-            let (state, metrics) = (server.state().clone(), server.metrics().clone());
-            let rereads = server.rereads().subscribe();
-            server.spawn(file.run(state, metrics, rereads));
-            Ok::<_, anyhow::Error>(server)
-        });
+        let started = runtime.spawn(Server::start(config));
         let runtime = OwnRuntime(Some(runtime));
         Ok((started.await??, runtime))
     }
@@ -214,7 +199,6 @@ async fn start_root(name: &str, capacity: f64, states: &Path) -> anyhow::Result<
     let path = states.join("templates.yaml");
     std::fs::write(&path, templates)?;
     let at = |ports| ServerConfig {
-        templates_source: path.display().to_string(),
         templates_place: Some(StoredPlace::File(path.clone())),
         ..config(name, ports, states)
     };

@@ -260,15 +260,15 @@ fn one_identity_leaves_room_for_the_keys_of_others() {
 }
 
 #[test]
-fn at_the_bound_new_keys_with_the_same_numbers_share_one_state() {
+fn at_the_bound_new_keys_are_refused() {
     let buckets = Buckets::new(1, [1, 2]);
     // Each of another identity.
     let mut number = 0;
-    let mut take = |key: &str, period: u64| {
+    let mut take = |key: &str| {
         let numbers = Numbers {
             max_burst: 0,
             count: 1,
-            period,
+            period: 60,
         };
         let command = Throttle {
             key: key.as_bytes(),
@@ -276,13 +276,11 @@ fn at_the_bound_new_keys_with_the_same_numbers_share_one_state() {
             quantity: None,
         };
         number += 1;
-        buckets.take(&command, &asker(number), Moment::ORIGIN)[0]
+        buckets.take(&command, &asker(number), Moment::ORIGIN)
     };
-    assert_eq!(take("first", 60), 0);
-    assert_eq!(take("second", 60), 0);
-    assert_eq!(take("third", 60), 1, "the state of the second");
-    assert_eq!(take("third", 61), 0, "other numbers");
-    assert_eq!(take("first", 60), 1, "its own state");
+    assert_eq!(take("first"), [0, 1, 0, -1, 60]);
+    assert_eq!(take("second"), [1, 1, 0, 1, 1]);
+    assert_eq!(take("first"), [1, 1, 0, 60, 60], "its own state");
 }
 
 #[test]

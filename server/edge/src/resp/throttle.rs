@@ -39,8 +39,8 @@ const IDENTITIES_MAX: usize = 10_000;
 /// Seconds until the next attempt at a shared limit that has no lease, or a lease of nothing.
 const SHARED_RETRY: i64 = 1;
 
-/// Largest number of different settings of the keys that find no room. Beyond it, they share one state.
-const SETTINGS_MAX: usize = 1_000;
+/// Seconds until the next attempt of a key that finds no room.
+const NO_ROOM_RETRY: i64 = 1;
 
 /// The answer.
 pub(super) type Answer = [i64; 5];
@@ -67,8 +67,6 @@ pub(super) struct Numbers {
 pub(super) struct Buckets {
     hash: Keys,
     keys: Keyed<Gcra>,
-    /// States for keys that find no room, one for each different numbers of a command.
-    shared: Keyed<Gcra>,
     /// Amounts that callers took of the keys.
     taken: Keyed<Gcra>,
     /// Numbers of new keys, by identity.
@@ -86,7 +84,6 @@ impl Buckets {
         Self {
             hash: Keys::new(seed),
             keys: Keyed::new(longest, keys_max).with_overflow(no_room),
-            shared: Keyed::new(longest, SETTINGS_MAX),
             taken: Keyed::new(longest, keys_max).with_overflow(no_room),
             newcomers: Keyed::new(newcomers, IDENTITIES_MAX),
         }
@@ -94,7 +91,6 @@ impl Buckets {
 
     /// Decides a command by its own numbers.
     pub(super) fn take(&self, command: &Throttle<'_>, caller: &Asker, now: Moment) -> Answer {
-        let numbers = command.numbers;
         let cost = Units::from_parts(command.cost());
         let of_caller = self.hash.key().text(command.key).text(caller.name());
         let of_caller = of_caller.finish();
@@ -107,28 +103,17 @@ impl Buckets {
             });
         }
         let key = self.hash.key().text(command.key).finish();
+        let limit = number(command.numbers.max_burst.saturating_add(1));
+        let refused = |wait| [1, limit, 0, wait, wait];
         if let Some(wait) = self.newcomer_wait(&self.keys, key, caller, now) {
-            let wait = number(wait.as_secs().saturating_add(1));
-            return [
-                1,
-                number(numbers.max_burst.saturating_add(1)),
-                0,
-                wait,
-                wait,
-            ];
+            return refused(number(wait.as_secs().saturating_add(1)));
         }
         let answer = self.keys.update(key, now, |span, state, now| {
             span.refund(state, back, now);
             let has_room = span.limit() > Units::ZERO;
             has_room.then(|| command.take(span, state, now))
         });
-        let answer = answer.unwrap_or_else(|| {
-            let settings = self.hash.key().number(numbers.max_burst);
-            let settings = settings.number(numbers.count).number(numbers.period);
-            let settings = settings.finish();
-            let take = |span: &Gcra, state: &mut _, now| command.take(span, state, now);
-            self.shared.update(settings, now, take)
-        });
+        let answer = answer.unwrap_or_else(|| refused(NO_ROOM_RETRY));
         let is_taken = answer[0] == 0 && !command.gives_back();
         let wait = || self.newcomer_wait(&self.taken, of_caller, caller, now);
         if is_taken && wait().is_none() {

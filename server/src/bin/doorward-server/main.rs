@@ -1,22 +1,19 @@
 //! The binary: reads flags, runs a server, and turns errors into messages and exit codes.
 
-mod serve;
 mod settings;
 mod state;
-mod template_source;
 
 use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
 use clap::CommandFactory;
-use doorward_etcd::flags::unreadable_variable;
 use doorward_files::warn_of_mounts;
 use doorward_pages::exits;
 use doorward_server::flags::{self, Command, Flags};
 use doorward_server::logs;
-use doorward_server::program::{FAILED, MISUSED, Misused, complain};
-use doorward_server::signals::{self, Signals};
+use doorward_server::program::{self, FAILED, MISUSED, Misused};
+use doorward_server::signals::Signals;
 use doorward_server::templates::file::{self, TemplateFileError};
 use doorward_session::visible;
 use tokio::runtime::Runtime;
@@ -28,59 +25,38 @@ use tokio::runtime::Runtime;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    // Before all else: from here on, no signal kills the process half-way.
-    let (runtime, signals) = match signals::begin() {
-        Ok(begun) => begun,
-        Err(error) => return complain(anyhow::Error::from(error), FAILED),
-    };
-    let code = start(&runtime, signals);
-    // A read that hangs does not keep the process.
-    runtime.shutdown_background();
-    code
+    program::run(start)
 }
 
-fn start(runtime: &Runtime, mut signals: Signals) -> ExitCode {
-    if let Some(variable) = unreadable_variable() {
-        return complain(format!("{variable} is not UTF-8"), MISUSED);
-    }
+fn start(runtime: &Runtime, mut signals: Signals) -> anyhow::Result<ExitCode> {
     let (Flags { command, serve, .. }, values) = flags::parse();
     match command {
         Some(Command::Completions { shell }) => {
-            return ExitCode::from(flags::complete(Flags::command(), shell));
+            return Ok(ExitCode::from(flags::complete(Flags::command(), shell)));
         }
         Some(Command::Demo { .. }) => {
-            // If even this fails, no other place for the message is left.
-            let _ = writeln!(
-                io::stderr(),
-                "error: the demonstration moved: doorward demo"
-            );
-            return ExitCode::from(MISUSED);
+            return Err(Misused("the demonstration moved: doorward demo".to_owned()).into());
         }
         Some(Command::State { act }) => return state::run(&act),
         None => {}
     }
-    let logs = match logs::start(&serve.logs.log_level, serve.logs.log_format) {
-        Ok(logs) => logs,
-        Err(error) => return complain(anyhow::Error::from(error), MISUSED),
-    };
+    let logs = serve.logs.clone();
+    // The remaining log lines come before the error message.
+    let _logs = logs::start(&logs.log_level, logs.log_format).map_err(Misused)?;
     serve.limits.warn_of_removed();
     warn_of_mounts(&values);
     if let Some(path) = serve.check {
         let checked = signals.during(async move { check(&path).await });
         let checked = runtime.block_on(checked);
-        return checked.ok().flatten().unwrap_or(ExitCode::from(FAILED));
+        return Ok(checked.ok().flatten().unwrap_or(ExitCode::from(FAILED)));
     }
-    let ran = runtime.block_on(serve::serve(serve, signals));
-    // The remaining log lines come before the error message.
-    drop(logs);
-    match ran {
-        Ok(()) => ExitCode::SUCCESS,
-        // The operator mends invalid templates, like a wrong flag.
-        Err(error) if error.is::<TemplateFileError>() || error.is::<Misused>() => {
-            complain(error, MISUSED)
-        }
-        Err(error) => complain(error, FAILED),
-    }
+    program::serve(
+        runtime,
+        signals,
+        &logs,
+        "doorward-server",
+        settings::start(serve),
+    )
 }
 
 /// Validates a template file.

@@ -7,19 +7,16 @@ use std::process::ExitCode;
 use anyhow::{Context, ensure};
 use doorward_pages::exits;
 use doorward_server::flags::StateAct;
-use doorward_server::program::{FAILED, complain};
 use doorward_server::state_directory::{Contents, StateDirectory};
 
-pub(crate) fn run(act: &StateAct) -> ExitCode {
+pub(crate) fn run(act: &StateAct) -> anyhow::Result<ExitCode> {
     let text = match act {
         StateAct::Init { dir, node } => init(dir, node),
         StateAct::Show { dir } => show(dir),
         StateAct::Check { dir } => check(dir),
-    };
-    match text {
-        Ok(text) => ExitCode::from(exits::exit_code(io::stdout().write_all(text.as_bytes()))),
-        Err(error) => complain(error, FAILED),
-    }
+    }?;
+    let written = io::stdout().write_all(text.as_bytes());
+    Ok(ExitCode::from(exits::exit_code(written)))
 }
 
 fn init(dir: &Path, node: &str) -> anyhow::Result<String> {

@@ -87,7 +87,7 @@ impl Fixture {
         limits.set_bounds(&LimitFlags::default().of_door(20_000));
         let looking = Arc::new(Semaphore::new(1));
         let door = Door::new(limits.of_grpc(), Paths::default(), looking);
-        let edge = edge::new(&state, Records::default());
+        let edge = edge::start(&state, Records::default());
         edge.set_rules(Rules::load(&[("api.yaml", RULES)]).unwrap());
         let rls = Rls::new(edge);
         let service = CapacityService {

@@ -14,9 +14,13 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tracing::{debug, info, warn};
 
 use super::asker::Asker;
-use super::etcd_health::EtcdHealthReporter;
 use super::values;
+use crate::clock;
 use crate::replica_handle::ReplicaHandle;
+use crate::status::{EtcdHealth, ServerState};
+
+/// Problem of etcd before its first answer or failure.
+pub(super) const NOT_ASKED: &str = "etcd was not asked yet";
 
 /// Sends the requests that the replica has beside its other ones, one at a time, until their sender is gone.
 pub(super) async fn answer_beside(
@@ -42,7 +46,7 @@ pub(super) struct EtcdTransport {
     pub(super) keys: NodeKeys,
     pub(super) follow: Follow,
     pub(super) able: watch::Receiver<bool>,
-    pub(super) health: EtcdHealthReporter,
+    pub(super) state: Arc<ServerState>,
     /// The last state of the keys that the replica got.
     pub(super) view: Option<Arc<RangeView>>,
     /// The next request to etcd.
@@ -136,11 +140,36 @@ impl EtcdTransport {
         }
     }
 
+    /// Shows the health of etcd, and logs when it is away and when it is back.
+    fn note_health(&self, problem: Option<String>) {
+        let Some(former) = self.state.etcd_health() else {
+            return;
+        };
+        let is_first = former.problem.as_deref() == Some(NOT_ASKED);
+        let was_away = former.problem.is_some();
+        match &problem {
+            Some(problem) if is_first || !was_away => {
+                warn!(problem, "etcd cannot be asked; trying on");
+            }
+            None if was_away && !is_first => info!("etcd answers again"),
+            _ => {}
+        }
+        let since = match was_away == problem.is_some() {
+            true => former.since,
+            false => clock::wall(),
+        };
+        self.state.set_etcd(EtcdHealth {
+            since,
+            problem,
+            ..former
+        });
+    }
+
     /// Logs a report of the candidate.
     fn log(&mut self, report: ElectionReport) {
         match report {
-            ElectionReport::Answers => self.health.note(None),
-            ElectionReport::Away => self.health.note(Some(self.problem.clone())),
+            ElectionReport::Answers => self.note_health(None),
+            ElectionReport::Away => self.note_health(Some(self.problem.clone())),
             ElectionReport::Elected { epoch, wait } if wait.is_zero() => debug!(epoch, "elected"),
             ElectionReport::Elected { epoch, wait } => info!(
                 epoch,

@@ -8,10 +8,12 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use doorward_engine::messages::GetServerCapacity;
+use doorward_engine::node::mastership::Mastership;
 use doorward_etcd::error::innermost;
 use doorward_proto::doorman as wire;
 use doorward_proto::doorman::capacity_client::CapacityClient;
 use doorward_proto::doorward::v1::capacity_stream_client::CapacityStreamClient;
+use doorward_replica::FromParent;
 use doorward_session::address::Address;
 use doorward_session::parent_session::Transport;
 use doorward_tls::dialer::{Dialed as Channel, Dialer};
@@ -76,24 +78,10 @@ pub(super) struct Call {
     sent_at: Duration,
 }
 
-/// Event of a connection.
-pub(super) enum LinkEvent {
-    /// The connection is made.
-    Connected,
+/// End of a connection, or failure of the present request.
+pub(super) enum LinkEnd {
     /// The connection could not be made, with the reason.
     Unreachable(String),
-    /// The server answered a Discovery.
-    Discovered(wire::DiscoveryResponse),
-    /// The stream is open.
-    Opened,
-    /// The parent sent something on the stream.
-    Received(wire::GetServerCapacityResponse),
-    /// A part of a large request was answered; the next is asked.
-    Progress,
-    /// A call was answered.
-    Answered(Box<GetServerCapacity>, server_capacity::ReadAnswer),
-    /// The server answered a call that it is not the master.
-    NotMaster(u64, wire::Mastership),
     /// The stream ended without an error.
     Ended,
     /// The present request failed.
@@ -195,59 +183,62 @@ impl Link {
     }
 
     /// Waits for the next event. Cancel safe.
-    pub(super) async fn next(&mut self) -> LinkEvent {
+    pub(super) async fn next(&mut self) -> Result<FromParent, LinkEnd> {
         match self {
             Self::Idle | Self::Connected(_) => std::future::pending().await,
             Self::Connecting(pending) => match pending.await {
                 Ok(channel) => {
                     *self = Self::Connected(channel);
-                    LinkEvent::Connected
+                    Ok(FromParent::Connected)
                 }
                 Err(problem) => {
                     *self = Self::Idle;
-                    LinkEvent::Unreachable(problem)
+                    Err(LinkEnd::Unreachable(problem))
                 }
             },
             Self::Discovering(channel, pending) => {
                 let answer = pending.await;
                 *self = Self::Connected(channel.clone());
-                match answer {
-                    Ok(answer) => LinkEvent::Discovered(answer.into_inner()),
-                    Err(status) => LinkEvent::Failed(status),
-                }
+                let answer = answer.map_err(LinkEnd::Failed)?.into_inner();
+                let master = mastership(answer.is_master, answer.mastership);
+                Ok(FromParent::Discovered(master))
             }
-            Self::Opening(requests, pending) => match pending.await {
-                Ok(answers) => {
-                    let answers = Box::new(answers.into_inner());
-                    *self = Self::Streaming(requests.clone(), answers, Vec::new());
-                    LinkEvent::Opened
-                }
-                Err(status) => LinkEvent::Failed(status),
-            },
+            Self::Opening(requests, pending) => {
+                let answers = pending.await.map_err(LinkEnd::Failed)?;
+                let answers = Box::new(answers.into_inner());
+                *self = Self::Streaming(requests.clone(), answers, Vec::new());
+                Ok(FromParent::Opened)
+            }
             Self::Streaming(_, answers, spans) => match answers.message().await {
                 Ok(Some(response)) => {
                     // A lease names the newest request that it takes into account. Pushes have leases of older ones,
                     // so a message without leases is an answer.
                     let answered = response.response.iter().filter_map(|it| it.sequence).max();
                     spans.retain(|(asked, _)| answered.is_some() && *asked > answered);
-                    LinkEvent::Received(response)
+                    Ok(match response.mastership {
+                        Some(master) => not_master(None, master),
+                        None => {
+                            let answer = server_capacity::parents_answer(response, clock::wall());
+                            reply(None, answer)
+                        }
+                    })
                 }
-                Ok(None) => LinkEvent::Ended,
-                Err(status) => LinkEvent::Failed(status),
+                Ok(None) => Err(LinkEnd::Ended),
+                Err(status) => Err(LinkEnd::Failed(status)),
             },
             Self::Calling(channel, call) => {
                 let response = match (&mut call.under_way).await {
                     Ok(response) => response.into_inner(),
                     Err(status) => {
                         *self = Self::Connected(channel.clone());
-                        return LinkEvent::Failed(status);
+                        return Err(LinkEnd::Failed(status));
                     }
                 };
                 let heard = call.hear(channel, response);
-                if !matches!(heard, LinkEvent::Progress) {
+                if !matches!(heard, FromParent::Progress) {
                     *self = Self::Connected(channel.clone());
                 }
-                heard
+                Ok(heard)
             }
         }
     }
@@ -265,20 +256,46 @@ fn calling(
 
 impl Call {
     /// Takes the answer to a part. Sends the next part, or returns the whole answer.
-    fn hear(&mut self, channel: &Channel, response: wire::GetServerCapacityResponse) -> LinkEvent {
+    fn hear(&mut self, channel: &Channel, response: wire::GetServerCapacityResponse) -> FromParent {
         if let Some(mastership) = response.mastership {
-            return LinkEvent::NotMaster(self.request.sequence.unwrap_or_default(), mastership);
+            return not_master(Some(self.request.sequence.unwrap_or_default()), mastership);
         }
         self.whole.response.extend(response.response);
         self.whole.refused.extend(response.refused);
         self.whole.ancestor = response.ancestor;
         if let Some(next) = self.rest.pop_front() {
             self.under_way = calling(channel, next);
-            return LinkEvent::Progress;
+            return FromParent::Progress;
         }
         let mut answer =
             server_capacity::parents_answer(std::mem::take(&mut self.whole), self.sent_at);
         server_capacity::refuse_unanswered(&self.request, &mut answer);
-        LinkEvent::Answered(Box::new(self.request.clone()), answer)
+        reply(self.request.sequence, answer)
+    }
+}
+
+/// Returns a server's statement about the mastership of its node.
+fn mastership(is_master: bool, named: wire::Mastership) -> Mastership {
+    let epoch = named.epoch;
+    match named.master_address {
+        _ if is_master => Mastership::Master { epoch },
+        Some(master_address) => Mastership::Elsewhere {
+            master_address,
+            epoch,
+        },
+        None => Mastership::Unknown,
+    }
+}
+
+fn not_master(call: Option<u64>, named: wire::Mastership) -> FromParent {
+    let master = mastership(false, named);
+    FromParent::NotMaster { call, master }
+}
+
+fn reply(call: Option<u64>, answer: server_capacity::ReadAnswer) -> FromParent {
+    FromParent::Reply {
+        call,
+        reply: answer.reply,
+        invalid: answer.nonsense,
     }
 }
