@@ -17,6 +17,9 @@ const LEASE_LENGTH: Duration = Duration::from_secs(6);
 /// Time between two requests of a client, besides those of its stream.
 const REFRESH_INTERVAL: Duration = Duration::from_secs(2);
 
+/// Interval between two reads of a file that is only looked at once here.
+const FIRST_LOOK: Duration = Duration::from_secs(1);
+
 /// The limits.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Limits {
@@ -60,7 +63,7 @@ impl Limits {
                 "the group has limits and a file of templates; give one of them".to_owned(),
             );
         }
-        match TemplateFile::open(&path).await {
+        match TemplateFile::open(&path, FIRST_LOOK).await {
             Ok((_, templates)) => Ok(ServerConfig {
                 templates,
                 templates_source: path.display().to_string(),

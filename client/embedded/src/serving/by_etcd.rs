@@ -33,7 +33,7 @@ pub(crate) async fn by_etcd(
         query => format!("?{query}"),
     };
     let address = format!("etcd://{endpoints}/{group}{query}");
-    let node: Result<NodeAddress, _> = address.parse();
+    let node = NodeAddress::parse(&address);
     let placed = node.and_then(|node| node.place(None));
     let etcd = placed
         .map_err(|it| JoinError::BadEtcd(it.to_string()))?
@@ -54,8 +54,6 @@ pub(crate) async fn by_etcd(
             etcd: (*etcd.config).clone(),
             prefix: etcd.prefix,
             ttl: TTL,
-            able: None,
-            templates_history: None,
         }),
         ..ServerConfig::default()
     };
