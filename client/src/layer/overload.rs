@@ -17,7 +17,7 @@ use foldhash::fast::{FixedState, RandomState};
 use tokio::sync::oneshot;
 
 use crate::layer::clock;
-use crate::layer::overload::meters::{Meters, Seen, count_one};
+use crate::layer::overload::meters::{Meters, count_one};
 use crate::lock::lock;
 use crate::overload::{Admission, Ask, Config, Criticality, Offer, Place, Reason, Throttler};
 use crate::{Refusal, Why};
@@ -202,9 +202,7 @@ impl Shared {
                 throttler.cancel(admission, clock::moment());
             }
         }
-        let seen = Seen::new(&throttler);
-        drop(throttler);
-        self.meters.show(&seen);
+        self.meters.show(&throttler);
         answer
     }
 }
