@@ -159,19 +159,9 @@ impl Limiter {
         values: &'a BTreeMap<String, String>,
     ) -> Vec<Vec<Entry<'a>>> {
         self.with_rules(|in_force| {
-            let Some(domain) = in_force.rules.domain(domain) else {
-                return Vec::new();
-            };
-            let descriptors = domain.key_paths.iter().filter_map(|keys| {
-                let entries = keys.iter().map(|key| {
-                    let (key, value) = values.get_key_value(key)?;
-                    let value = Some(value.as_bytes());
-                    Some(Entry { key, value })
-                });
-                let entries: Vec<Entry<'a>> = entries.collect::<Option<_>>()?;
-                domain.root.find(&entries).map(|_| entries)
-            });
-            descriptors.collect()
+            let domain = in_force.rules.domain(domain).into_iter();
+            let found = domain.flat_map(|domain| domain.unordered(values));
+            found.map(|(_, entries)| entries).collect()
         })
     }
 
@@ -207,21 +197,29 @@ impl Limiter {
 }
 
 impl Domain {
-    /// Returns the number of the rule that has exactly these keys, in whatever order, and its entries.
-    fn find_unordered<'a>(
-        &'a self,
+    /// Returns the number of each rule whose keys are all in the set, in whatever order, and its entries.
+    fn unordered<'a>(
+        &self,
         values: &'a BTreeMap<String, String>,
-    ) -> Option<(usize, Vec<Entry<'a>>)> {
-        let mut paths = self.key_paths.iter();
-        paths.find_map(|keys| {
+    ) -> impl Iterator<Item = (usize, Vec<Entry<'a>>)> {
+        self.key_paths.iter().filter_map(|keys| {
             let entries = keys.iter().map(|key| {
-                let value = Some(values.get(key)?.as_bytes());
+                let (key, value) = values.get_key_value(key)?;
+                let value = Some(value.as_bytes());
                 Some(Entry { key, value })
             });
-            let entries: Vec<Entry<'_>> = entries.collect::<Option<_>>()?;
-            let number = self.root.find(&entries)?;
-            (entries.len() == values.len()).then_some((number, entries))
+            let entries: Vec<Entry<'a>> = entries.collect::<Option<_>>()?;
+            Some((self.root.find(&entries)?, entries))
         })
+    }
+
+    /// Returns the rule that has exactly these keys.
+    fn find_unordered<'a>(
+        &self,
+        values: &'a BTreeMap<String, String>,
+    ) -> Option<(usize, Vec<Entry<'a>>)> {
+        let mut found = self.unordered(values);
+        found.find(|(_, entries)| entries.len() == values.len())
     }
 }
 
