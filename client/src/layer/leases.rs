@@ -8,14 +8,13 @@ use crate::rules::Leases;
 
 /// Leases of shared rules, whose first answers requests wait for. The text of a descriptor is the key.
 pub(crate) trait LeasesOfKeys: Leases + Send + Sync {
-    /// Returns whether [`LeasesOfKeys::ready`] would wait. Opens a new key.
-    fn is_new(&self, key: &str, max_wait: Duration) -> bool;
-
-    /// Waits for the first lease of a key, until `max_wait` has passed since the key was opened.
-    fn ready<'a>(&'a self, key: &'a str, max_wait: Duration) -> Waiting<'a>;
+    /// Returns the wait for the first lease of a key, until `max_wait` has passed since the key was opened. None: there is
+    /// nothing to wait for. Opens a new key.
+    fn wait_for(&self, key: &str, max_wait: Duration) -> Option<Waiting>;
 }
 
-type Waiting<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
+/// A wait for a lease.
+pub(crate) type Waiting = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Leases that requests obey.
 #[derive(Clone, Default)]
@@ -103,12 +102,8 @@ mod of_client {
     }
 
     impl LeasesOfKeys for Keyed {
-        fn is_new(&self, key: &str, max_wait: Duration) -> bool {
-            self.is_new(key, max_wait)
-        }
-
-        fn ready<'a>(&'a self, key: &'a str, max_wait: Duration) -> Waiting<'a> {
-            Box::pin(self.ready_within(key, max_wait))
+        fn wait_for(&self, key: &str, max_wait: Duration) -> Option<Waiting> {
+            Some(Box::pin(self.wait_for(key, max_wait)?))
         }
     }
 
