@@ -181,19 +181,12 @@ impl RateLimiter {
         self.handle.refusal(usual, f64::MIN_POSITIVE, now)
     }
 
-    /// If the rate is 0: sets the time until the next answer, which may change the rate.
+    /// Sets the time until the next answer, if the rate is 0, or never admits the cost.
     fn until_next_answer(&self, refusal: Refusal) -> Refusal {
-        self.handle.shared.before_refusal();
-        let now = self.clock().now();
-        let view = self.slot.view.borrow();
-        let Some(answer_in) = view.answer_in(now) else {
-            return refusal;
-        };
-        match refusal.retry_after {
-            _ if !refusal.passes() => refusal,
-            Some(_) if view.allowance.at(now).get() > 0.0 => refusal,
-            time => Refusal::over(Some(time.map_or(answer_in, |time| time.min(answer_in)))),
-        }
+        let least = refusal
+            .retry_after
+            .map_or(f64::INFINITY, |_| f64::MIN_POSITIVE);
+        self.handle.until_next_answer(refusal, least)
     }
 
     #[inline]
