@@ -31,14 +31,6 @@ use doorward_session::visible;
 /// Pushes that are kept while an answer is awaited.
 const PUSHES_MAX: usize = 1_000;
 
-/// A message that the client did not ask for.
-pub(crate) enum News {
-    /// A change of leases.
-    Push(doorman::GetCapacityResponse),
-    /// The stream broke.
-    Broken,
-}
-
 /// A failed call.
 #[derive(Debug)]
 pub(crate) struct Failure {
@@ -198,8 +190,8 @@ impl Connection {
         std::mem::take(&mut self.pushes)
     }
 
-    /// Waits for a message that was not asked for. Cancel safe.
-    pub(crate) async fn news(&mut self) -> News {
+    /// Waits for a change of leases that was not asked for. None: the stream broke. Cancel safe.
+    pub(crate) async fn push(&mut self) -> Option<doorman::GetCapacityResponse> {
         let Some(stream) = &mut self.stream else {
             return std::future::pending().await;
         };
@@ -208,14 +200,14 @@ impl Connection {
             Ok(message) => match (&message.mastership, asked) {
                 (Some(mastership), Some(asked)) => {
                     let _not_followed = self.redirected(&asked, mastership);
-                    News::Broken
+                    None
                 }
-                _ => News::Push(message),
+                _ => Some(message),
             },
             Err(status) => {
                 debug!(%status, "the stream broke");
                 self.disconnect();
-                News::Broken
+                None
             }
         }
     }
@@ -226,14 +218,13 @@ impl Connection {
     }
 
     /// Releases capacity; best effort.
-    pub(crate) async fn release(&mut self, request: doorman::ReleaseCapacityRequest) -> bool {
+    pub(crate) async fn release(&mut self, request: doorman::ReleaseCapacityRequest) {
         // A release need not go to a new master, nor wait for one.
-        let Some((channel, _)) = &self.channel else {
-            return false;
-        };
-        let mut client = client(channel.clone());
-        let answer = tokio::time::timeout(self.timeout, client.release_capacity(request)).await;
-        matches!(answer, Ok(Ok(_)))
+        if let Some((channel, _)) = &self.channel {
+            let mut client = client(channel.clone());
+            let release = client.release_capacity(request);
+            let _answer = tokio::time::timeout(self.timeout, release).await;
+        }
     }
 
     /// Opens a channel to a master if there is none.
