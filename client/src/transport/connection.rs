@@ -21,8 +21,6 @@ use crate::clock::Clock;
 use crate::error::ConnectError;
 use crate::hooks::Hooks;
 use crate::time::Time;
-#[cfg(feature = "etcd")]
-use crate::transport::addresses::Directory;
 use crate::transport::addresses::{Addresses, endpoint};
 use crate::transport::pushback::pushback;
 use crate::transport::stream::{ANSWER_BYTES_MAX, CapacityStream};
@@ -51,8 +49,7 @@ pub(crate) enum Reason {
 /// A connection to one server at a time.
 pub(crate) struct Connection {
     finder: MasterFinder,
-    #[cfg(feature = "etcd")]
-    directory: Option<Directory>,
+    addresses: Addresses,
     /// Channel to the finder's server, once that server has confirmed that it is the master.
     channel: Option<(Dialed, Address)>,
     /// Stream on that channel.
@@ -78,9 +75,8 @@ impl Connection {
         timeout: Duration,
     ) -> Self {
         Self {
-            finder: MasterFinder::new(addresses.given),
-            #[cfg(feature = "etcd")]
-            directory: addresses.directory,
+            finder: MasterFinder::new(Arc::clone(&addresses.given)),
+            addresses,
             channel: None,
             stream: None,
             has_opened: false,
@@ -288,7 +284,7 @@ impl Connection {
 
     /// Returns the server to connect to. While etcd does not answer, its last list counts.
     async fn target(&mut self) -> Result<Address, Failure> {
-        let looked = self.look_up().await;
+        let looked = self.addresses.look_up(&mut self.finder).await;
         self.finder.target().ok_or_else(|| {
             let problem = looked.err();
             let problem = problem.unwrap_or_else(|| "no address is known".to_owned());
@@ -297,23 +293,6 @@ impl Connection {
                 reason: Reason::Failed(FailureKind::OutOfReach),
             }
         })
-    }
-
-    /// Reads the servers from etcd, if that is due.
-    #[cfg(feature = "etcd")]
-    async fn look_up(&mut self) -> Result<(), String> {
-        match &self.directory {
-            Some(directory) if self.finder.is_look_due() => {
-                directory.look_up(&mut self.finder).await
-            }
-            _ => Ok(()),
-        }
-    }
-
-    #[cfg(not(feature = "etcd"))]
-    #[expect(clippy::unused_async, reason = "only etcd is waited for")]
-    async fn look_up(&mut self) -> Result<(), String> {
-        Ok(())
     }
 
     /// Follows the redirect of a server that is not the master, at once.
@@ -415,7 +394,7 @@ fn knows_master(answer: &doorman::DiscoveryResponse) -> bool {
 }
 
 /// Returns the text of a status with its innermost cause, such as "connection refused". Both may come from a server.
-fn described(status: &tonic::Status) -> String {
+pub(crate) fn described(status: &tonic::Status) -> String {
     let causes = std::iter::successors(status.source(), |&error| error.source());
     let message = visible::cut(status.message());
     match causes.last().map(ToString::to_string) {
