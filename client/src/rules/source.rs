@@ -216,11 +216,7 @@ impl Source {
     /// If there are no valid rules.
     pub async fn start(self) -> Result<Retriever, RetrieverError> {
         let check = Arc::default();
-        #[cfg_attr(
-            not(feature = "leases"),
-            allow(unused_mut, reason = "only a start with servers waits for rules")
-        )]
-        let (mut current, mut rules, status) = Current::new(Arc::clone(&check));
+        let (mut current, rules, status) = Current::new(Arc::clone(&check));
         let mut tasks = JoinSet::new();
         match self.place {
             Place::Files(path, read) => {
@@ -243,7 +239,8 @@ impl Source {
             #[cfg(feature = "leases")]
             Place::Servers(servers) => {
                 tasks.spawn(Follower::new(current, servers)?.run());
-                let loaded = tokio::time::timeout(self.patience, rules.changed()).await;
+                let mut loaded = rules.clone();
+                let loaded = tokio::time::timeout(self.patience, loaded.changed()).await;
                 loaded
                     .map_err(|_| {
                         let problem = status.borrow().problem.clone().unwrap_or_default();
