@@ -2,12 +2,8 @@
 //!
 //! A call has two paths. Usually it reads a fast clock, and takes by one atomic exchange
 //! ([`LeasedRate::try_acquire_at_once`]). If that cannot decide, or if callers wait, it reads the clock of leases and
-//! decides behind locks. Measurements and hooks are the same on both paths.
-
-#![expect(
-    clippy::inline_always,
-    reason = "constant costs and unused parts of an answer cost nothing then"
-)]
+//! decides behind locks. Measurements and hooks are the same on both paths. The first path is always inlined, so that
+//! constant costs and unused parts of an answer cost nothing.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -111,11 +111,8 @@ impl LeasedRate {
     /// Does the same without a lock, by a clock that may be behind by [`FAST_CLOCK_BEHIND`]. None: call
     /// [`LeasedRate::try_acquire`] with a good clock. That happens after the end of a lease, shortly before it, and
     /// where the rate is 0.
+    // Constant costs and unused parts of an answer cost nothing then.
     #[inline(always)]
-    #[expect(
-        clippy::inline_always,
-        reason = "constant costs and unused parts of an answer cost nothing then"
-    )]
     pub fn try_acquire_at_once(&self, cost: Units, now: Moment) -> Option<Result<(), Wait>> {
         self.bucket.take_at_once(cost, now)
     }

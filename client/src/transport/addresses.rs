@@ -166,7 +166,7 @@ impl Addresses {
     /// If etcd does not answer, or lists no server.
     #[cfg_attr(
         not(feature = "etcd"),
-        expect(clippy::unused_async, unused_variables, reason = "only etcd is read")
+        expect(unused_variables, reason = "only etcd is read")
     )]
     pub(crate) async fn look_up(&self, finder: &mut MasterFinder) -> Result<(), String> {
         #[cfg(feature = "etcd")]
