@@ -238,6 +238,10 @@ impl Limiter {
                     continue;
                 }
             }
+            let mut status = Status {
+                is_leased,
+                ..Status::free(rule.cloned(), why)
+            };
             if let (Some(rule), Some((limit, counters))) = (rule, limit) {
                 let cost = Units::whole(it.hits.unwrap_or(rule.cost));
                 let key = self.key(it.entries);
@@ -248,7 +252,7 @@ impl Limiter {
                     continue;
                 }
                 let counts_refusals = counts_attempts || !rule.is_binding();
-                charges.push(Charge {
+                let charge = Charge {
                     place: statuses.len(),
                     rule,
                     limit,
@@ -262,17 +266,11 @@ impl Limiter {
                     refused_cost: terms
                         .refused_cost(rule, is_leased, cost)
                         .filter(|_| counts_refusals),
-                });
+                };
+                charge.take(&mut status, now);
+                charges.push(charge);
             }
-            statuses.push(Status {
-                is_leased,
-                ..Status::free(rule.cloned(), why)
-            });
-        }
-        for charge in &charges {
-            if let Some(status) = statuses.get_mut(charge.place) {
-                charge.take(status, now);
-            }
+            statuses.push(status);
         }
         let is_over = statuses.iter().any(|status| status.is_over);
         if let Some(leases) = terms.leases.filter(|_| !is_over) {
