@@ -23,7 +23,6 @@ pub mod files;
 #[cfg(feature = "leases")]
 mod server;
 
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -44,6 +43,7 @@ use crate::rules::source::files::Content;
 use crate::rules::source::server::{Follower, Servers};
 use crate::rules::{Limiter, Problems, Rules};
 
+debug_by_name!(Retriever);
 debug_by_text!(RetrieverError);
 
 /// Rules that are kept up to date until this is dropped.
@@ -94,14 +94,6 @@ enum Place {
     Files(PathBuf, fn(&Path) -> Content),
     #[cfg(feature = "leases")]
     Servers(Servers),
-}
-
-impl fmt::Debug for Retriever {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Retriever")
-            .field("status", &*self.status.borrow())
-            .finish_non_exhaustive()
-    }
 }
 
 impl Retriever {
