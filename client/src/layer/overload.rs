@@ -185,11 +185,10 @@ impl Shared {
     fn may_warn(&self, now: Moment) -> bool {
         let (nanos, last) = (now.nanos(), self.warned_at.load(Ordering::Relaxed));
         let is_due = last == 0 || nanos - last >= WARNING_NANOS;
+        if is_due {
+            self.warned_at.store(nanos, Ordering::Relaxed);
+        }
         is_due
-            && self
-                .warned_at
-                .compare_exchange(last, nanos, Ordering::Relaxed, Ordering::Relaxed)
-                .is_ok()
     }
 
     /// Calls the throttler, and wakes the requests that it decided.
