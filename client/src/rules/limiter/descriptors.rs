@@ -38,15 +38,9 @@ impl Limiter {
     /// Returns the texts of the descriptors whose rules are shared, each with its rule: a service may wait for the lease
     /// for `max_wait` before it decides.
     pub fn shared(&self, domain: &str, descriptors: &[Descriptor<'_>]) -> Vec<(String, Arc<Rule>)> {
-        self.with_asked(
-            domain,
-            descriptors,
-            None,
-            |in_force, domain, asked| match domain.is_some_and(|domain| domain.has_shared) {
-                true => in_force.shared(asked),
-                false => Vec::new(),
-            },
-        )
+        self.with_asked(domain, descriptors, None, |in_force, _domain, asked| {
+            in_force.shared(asked)
+        })
     }
 
     /// Counts what requests took in fact, whether or not it is available, or gives back what they did not use. The
