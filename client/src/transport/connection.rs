@@ -223,14 +223,9 @@ impl Connection {
         }
     }
 
-    /// Opens a channel to a master if there is none.
-    pub(crate) async fn connect(&mut self) -> Result<(), Failure> {
-        self.connected().await.map(|_| ())
-    }
-
     /// Returns the channel, and opens one if there is none. A new channel asks for the master first; a server that is
     /// too old for the question counts as the master.
-    async fn connected(&mut self) -> Result<(Dialed, Address), Failure> {
+    pub(crate) async fn connected(&mut self) -> Result<(Dialed, Address), Failure> {
         loop {
             if let Some(connected) = &self.channel {
                 return Ok(connected.clone());

@@ -234,8 +234,7 @@ type Call = Pin<Box<dyn Future<Output = Box<Connection>> + Send>>;
 
 /// Runs until the client is closed, then releases everything.
 pub(crate) async fn run(shared: Arc<Shared>, connection: Connection) {
-    let mut idle = Some(Box::new(connection));
-    let mut call: Option<Call> = None;
+    let mut link = Err(Box::new(connection));
     loop {
         if shared.closing.load(Ordering::SeqCst) {
             break;
@@ -245,12 +244,7 @@ pub(crate) async fn run(shared: Arc<Shared>, connection: Connection) {
             shared.measure();
         }
         shared.publish();
-        if let Some(connection) = idle.take() {
-            match next_call(&shared, connection) {
-                Ok(started) => call = Some(started),
-                Err(connection) => idle = Some(connection),
-            }
-        }
+        link = link.or_else(|connection| next_call(&shared, connection));
         let until = {
             let book = shared.book();
             let step = match book.state.next_step(now) {
@@ -261,15 +255,18 @@ pub(crate) async fn run(shared: Arc<Shared>, connection: Connection) {
         };
         shared.is_due_at(until);
         shared.is_late.store(false, Ordering::Relaxed);
-        // A branch without a call or a time never comes.
-        tokio::select! {
-            Some(connection) = async { Some(call.as_mut()?.await) } => {
-                call = None;
-                idle = Some(connection);
+        let news = async {
+            match &mut link {
+                Ok(call) => Ok(call.await),
+                Err(connection) => Err(connection.push().await),
             }
-            Some(push) = async { Some(idle.as_mut()?.push().await) } => match push {
-                Some(push) => handle_push(&shared, push),
-                None => {
+        };
+        // A branch without a time never comes.
+        tokio::select! {
+            news = news => match news {
+                Ok(connection) => link = Err(connection),
+                Err(Some(push)) => handle_push(&shared, push),
+                Err(None) => {
                     let now = shared.clock.now();
                     shared.book().state.handle_disconnected(clock::chance(), now);
                 }
@@ -278,7 +275,7 @@ pub(crate) async fn run(shared: Arc<Shared>, connection: Connection) {
             () = shared.wake.notified() => {}
         }
     }
-    finish(&shared, idle, call).await;
+    finish(&shared, link).await;
     shared.closed.send_replace(true);
 }
 
@@ -380,14 +377,13 @@ fn handle(
 }
 
 /// Ends a closed client: waits for a request under way, then releases all leases.
-async fn finish(shared: &Arc<Shared>, idle: Option<Box<Connection>>, call: Option<Call>) {
+async fn finish(shared: &Arc<Shared>, link: Result<Call, Box<Connection>>) {
     // Admits nothing more: other clients may get the released capacity before the answer arrives.
     shared.close_slots();
     let end = async {
-        let mut connection = match (idle, call) {
-            (Some(connection), _) => connection,
-            (None, Some(call)) => call.await,
-            (None, None) => return,
+        let mut connection = match link {
+            Ok(call) => call.await,
+            Err(connection) => connection,
         };
         shared.book().close_all(shared.clock.now());
         // Only releases are left.
