@@ -53,11 +53,7 @@ mod of_no_client {
 
         pub(crate) fn add(&mut self, _other: Self) {}
 
-        pub(crate) async fn wait(&self, _held: &mut Held) -> Result<(), Refusal> {
-            Ok(())
-        }
-
-        pub(crate) fn take(&self, _cost: f64, _held: &mut Held) -> Result<(), Refusal> {
+        pub(crate) async fn take(&self, _: f64, _: bool, _: &mut Held) -> Result<(), Refusal> {
             Ok(())
         }
     }
@@ -123,26 +119,28 @@ mod of_client {
             self.rates.extend(other.rates);
         }
 
-        /// Waits for a place and an amount of 1 of each lease, in the order in which they were added. Meanwhile the request
-        /// holds what the earlier ones gave.
-        pub(crate) async fn wait(&self, held: &mut Held) -> Result<(), Refusal> {
+        /// Takes a place and the cost of a request of each lease, in the order in which they were added, if there is a place
+        /// now, and no debt. Otherwise, a cost above the burst would never be paid, and its prediction never be corrected:
+        /// later requests pay it back. `waits`: waits for them. Meanwhile the request holds what the earlier ones gave.
+        pub(crate) async fn take(
+            &self,
+            cost: f64,
+            waits: bool,
+            held: &mut Held,
+        ) -> Result<(), Refusal> {
             for limiter in &self.places {
-                held.places.push(limiter.acquire(1).await?);
+                held.places.push(match waits {
+                    true => limiter.acquire(1).await?,
+                    false => limiter.try_acquire(1)?,
+                });
             }
+            let least = units(cost.min(1.0));
             for limiter in &self.rates {
-                held.paid.push(limiter.acquire(1).await?.into_owned());
-            }
-            Ok(())
-        }
-
-        /// Takes a place and the cost of a request of each lease, if there is a place now, and no debt. Otherwise, a cost
-        /// above the burst would never be paid, and its prediction never be corrected: later requests pay it back.
-        pub(crate) fn take(&self, cost: f64, held: &mut Held) -> Result<(), Refusal> {
-            for limiter in &self.places {
-                held.places.push(limiter.try_acquire(1)?);
-            }
-            for limiter in &self.rates {
-                let mut permit = limiter.try_acquire(units(cost.min(1.0)))?.into_owned();
+                let permit = match waits {
+                    true => limiter.acquire(least).await?,
+                    false => limiter.try_acquire(least)?,
+                };
+                let mut permit = permit.into_owned();
                 if cost > 1.0 {
                     permit.correct(units(cost));
                 }

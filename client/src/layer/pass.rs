@@ -155,14 +155,15 @@ impl Limiters {
         let taken = if let Some((overload, ask)) = self.overload.as_ref().zip(ask) {
             let admitted = overload.admit(ask).await;
             let admitted = admitted.map_err(|it| refusal::overloaded(&it, headers))?;
-            let taken = self.leases.take(admitted.predicted_cost(), &mut held);
+            let cost = admitted.predicted_cost();
+            let taken = self.leases.take(cost, false, &mut held).await;
             if taken.is_err() {
                 overload.count_no_lease(ask.criticality);
             }
             permit = Some(admitted);
             taken
         } else if self.max_wait.is_zero() {
-            self.leases.take(1.0, &mut held)
+            self.leases.take(1.0, false, &mut held).await
         } else {
             self.wait(&mut held).await
         };
@@ -175,7 +176,7 @@ impl Limiters {
     async fn wait(&self, held: &mut Held) -> Result<(), Refusal> {
         let place = self.places.try_acquire();
         let _place = place.map_err(|_| Refusal::over(None))?;
-        let waited = tokio::time::timeout(self.max_wait, self.leases.wait(held)).await;
+        let waited = tokio::time::timeout(self.max_wait, self.leases.take(1.0, true, held)).await;
         waited.unwrap_or(Err(Refusal::over(None)))
     }
 }
