@@ -62,16 +62,11 @@ pub fn headers(
         return headers;
     };
     let (until, is_refused) = match answer.decision {
-        Decision::After(wait) => (wait, true),
+        Decision::After(wait) => (wait.saturating_add(form.jitter), true),
         Decision::Never(Reason::RateIsZero) => (Duration::MAX, false),
         Decision::Allowed(_) | Decision::Never(_) => (answer.standing.reset, false),
     };
     let ever = until != Duration::MAX && policy.quota > Units::ZERO;
-    let until = until.saturating_add(if is_refused {
-        form.jitter
-    } else {
-        Duration::ZERO
-    });
     let in_seconds = ever.then(|| seconds(until).max(u128::from(is_refused)));
     let remaining = integer(answer.standing.remaining);
     let names = match form.dialect {
