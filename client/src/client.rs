@@ -218,7 +218,7 @@ impl ClientBuilder {
         let mut is_out_of_reach = false;
         let attempts = async {
             let mut pause = Duration::from_millis(50);
-            while let Err(failure) = connection.connect().await {
+            while let Err(failure) = connection.connected().await {
                 last = failure.problem;
                 is_out_of_reach = failure.reason == Reason::Failed(FailureKind::OutOfReach);
                 let chance = clock::chance();

@@ -133,7 +133,7 @@ impl ConcurrencyLimiter {
         if answer.is_err() {
             self.note_limited();
         }
-        answer.map_err(|refusal| self.until_next_answer(refusal))
+        answer.map_err(|refusal| self.handle.until_next_answer(refusal, 1.0))
     }
 
     /// Returns the number of places in use.
@@ -162,20 +162,6 @@ impl ConcurrencyLimiter {
         Permit {
             gate: self.gate,
             permits,
-        }
-    }
-
-    /// If no place can become free: adds the time until the next answer, which may change the limit.
-    fn until_next_answer(&self, refusal: Refusal) -> Refusal {
-        self.handle.shared.before_refusal();
-        let now = self.clock().now();
-        let view = self.slot.view.borrow();
-        match view.answer_in(now) {
-            // There is no place until then.
-            Some(answer_in) if refusal.passes() && view.allowance.at(now).get() < 1.0 => {
-                Refusal::over(Some(answer_in))
-            }
-            _ => refusal,
         }
     }
 

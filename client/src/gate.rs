@@ -30,7 +30,7 @@ pub(crate) struct Gate {
 }
 
 /// The use of a gate, until it is dropped. By then no permit of it is out.
-pub(crate) struct OpenGate(&'static Gate);
+pub(crate) struct OpenGate(pub(crate) &'static Gate);
 
 /// Unused gates.
 static FREE: Mutex<Vec<&'static Gate>> = Mutex::new(Vec::new());
@@ -78,13 +78,6 @@ impl Default for OpenGate {
     fn default() -> Self {
         let mut free = lock(&FREE);
         Self(free.pop().unwrap_or_else(|| Box::leak(Box::default())))
-    }
-}
-
-impl OpenGate {
-    /// Returns the gate, for permits.
-    pub(crate) fn get(&self) -> &'static Gate {
-        self.0
     }
 }
 

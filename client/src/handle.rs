@@ -54,6 +54,22 @@ impl Handle {
         }
     }
 
+    /// If less than `least` may be used: sets the time until the client's next answer, which may change that.
+    pub(crate) fn until_next_answer(&self, refusal: Refusal, least: f64) -> Refusal {
+        self.shared.before_refusal();
+        let now = self.shared.clock.now();
+        let view = self.slot.view.borrow();
+        match view.answer_in(now) {
+            Some(answer_in) if refusal.passes() && view.allowance.at(now).get() < least => {
+                let time = refusal
+                    .retry_after
+                    .map_or(answer_in, |it| it.min(answer_in));
+                Refusal::over(Some(time))
+            }
+            _ => refusal,
+        }
+    }
+
     /// Applies the current allowance, which a limiter may have missed while it was made.
     pub(crate) fn catch_up(&self) {
         let view = self.slot.view.borrow();

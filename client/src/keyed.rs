@@ -271,26 +271,28 @@ impl Keyed {
 
     /// Opens a key, and waits for its first lease, for as long as [`KeyedBuilder::max_wait`] after the key was opened.
     pub async fn ready(&self, key: &str) {
-        self.ready_within(key, self.inner.settings.max_wait).await;
-    }
-
-    /// Does the same, until `max_wait` has passed since the key was opened.
-    pub(crate) async fn ready_within(&self, key: &str, max_wait: Duration) {
-        let left = self.inner.entry(key).map(|entry| {
-            let left = self.inner.wait_left(&entry, max_wait);
-            (entry, left)
-        });
-        if let Some((entry, left)) = left.filter(|(_, left)| !left.is_zero()) {
-            // An answer that is no lease ends the wait too.
-            let _outcome = entry.resource.wait_for_lease(left).await;
+        if let Some(wait) = self.wait_for(key, self.inner.settings.max_wait) {
+            wait.await;
         }
     }
 
-    /// Returns whether [`Keyed::ready_within`] would wait. Opens a new key.
-    #[cfg(feature = "tower")]
-    pub(crate) fn is_new(&self, key: &str, max_wait: Duration) -> bool {
-        let entry = self.inner.entry(key);
-        entry.is_some_and(|entry| !self.inner.wait_left(&entry, max_wait).is_zero())
+    /// Returns the wait for the first lease of a key, until `max_wait` has passed since the key was opened. None: it has one,
+    /// or that time has passed. Opens a new key.
+    pub(crate) fn wait_for(
+        &self,
+        key: &str,
+        max_wait: Duration,
+    ) -> Option<impl Future<Output = ()> + Send + use<>> {
+        let entry = self.inner.entry(key)?;
+        let waits = !self.inner.wait_left(&entry, max_wait).is_zero() && !entry.has_lease();
+        waits.then(|| {
+            let inner = Arc::clone(&self.inner);
+            async move {
+                let left = inner.wait_left(&entry, max_wait);
+                // An answer that is no lease ends the wait too.
+                let _outcome = entry.resource.wait_for_lease(left).await;
+            }
+        })
     }
 
     /// Uses `cost` of a key if it has a lease that admits it. None: the key has no lease now. Opens a new key. `is_safe`:
@@ -425,14 +427,9 @@ impl Inner {
         Some(entry)
     }
 
-    /// Returns how long a call waits for the first lease of a key; zero if it has one.
+    /// Returns the rest of a wait that began when a key was opened.
     fn wait_left(&self, entry: &Entry, max_wait: Duration) -> Duration {
-        let age = self.clock().now().since(entry.opened_at);
-        let left = max_wait.saturating_sub(age);
-        if left.is_zero() || entry.has_lease() {
-            return Duration::ZERO;
-        }
-        left
+        max_wait.saturating_sub(self.clock().now().since(entry.opened_at))
     }
 
     /// Returns the keys that no call has used since the last such call.

@@ -2,12 +2,8 @@
 //!
 //! A call has two paths. Usually it reads a fast clock, and takes by one atomic exchange
 //! ([`LeasedRate::try_acquire_at_once`]). If that cannot decide, or if callers wait, it reads the clock of leases and
-//! decides behind locks. Measurements and hooks are the same on both paths.
-
-#![expect(
-    clippy::inline_always,
-    reason = "constant costs and unused parts of an answer cost nothing then"
-)]
+//! decides behind locks. Measurements and hooks are the same on both paths. The first path is always inlined, so that
+//! constant costs and unused parts of an answer cost nothing.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -181,19 +177,12 @@ impl RateLimiter {
         self.handle.refusal(usual, f64::MIN_POSITIVE, now)
     }
 
-    /// If the rate is 0: sets the time until the next answer, which may change the rate.
+    /// Sets the time until the next answer, if the rate is 0, or never admits the cost.
     fn until_next_answer(&self, refusal: Refusal) -> Refusal {
-        self.handle.shared.before_refusal();
-        let now = self.clock().now();
-        let view = self.slot.view.borrow();
-        let Some(answer_in) = view.answer_in(now) else {
-            return refusal;
-        };
-        match refusal.retry_after {
-            _ if !refusal.passes() => refusal,
-            Some(_) if view.allowance.at(now).get() > 0.0 => refusal,
-            time => Refusal::over(Some(time.map_or(answer_in, |time| time.min(answer_in)))),
-        }
+        let least = refusal
+            .retry_after
+            .map_or(f64::INFINITY, |_| f64::MIN_POSITIVE);
+        self.handle.until_next_answer(refusal, least)
     }
 
     #[inline]

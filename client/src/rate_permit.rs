@@ -1,6 +1,5 @@
 //! Permits of rates: amounts that calls used, until their true cost is known.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -138,9 +137,4 @@ fn leave(limiter: Arc<dyn Payer>) {
     drop(limiter);
 }
 
-impl fmt::Debug for RatePermit<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut text = f.debug_struct("RatePermit");
-        text.field("cost", &self.cost).finish_non_exhaustive()
-    }
-}
+debug_by_name!(RatePermit<'_>);

@@ -182,7 +182,7 @@ impl Resource {
     pub fn concurrency_limiter(&self) -> ConcurrencyLimiter {
         let gate = self.handle.slot.concurrency.get_or_init(OpenGate::default);
         self.handle.catch_up();
-        ConcurrencyLimiter::new(self.handle.clone(), gate.get())
+        ConcurrencyLimiter::new(self.handle.clone(), gate.0)
     }
 
     fn error_of(&self, trouble: Trouble) -> ResourceError {

@@ -7,12 +7,7 @@
 //! After a large step back of the clock (`timeline.rs`), the level counts from the clock's time on.
 //!
 //! No thread waits for a lock, unless another one changes the limit or is interrupted within the three stores of a take
-//! ([`crate::cell`]).
-
-#![expect(
-    clippy::inline_always,
-    reason = "constant costs and unused parts of an answer cost nothing then"
-)]
+//! ([`crate::cell`]). A take is always inlined, so that constant costs and unused parts of an answer cost nothing.
 
 use std::hint;
 use std::sync::Mutex;

@@ -8,12 +8,8 @@
 //! ([`AtomicFedBucket::take_at_once`]). The bucket knows its largest delay, and sends the caller to the lock for that
 //! long before the end, to read the time again. If a clock is ahead, the supply comes earlier, but not more in total.
 //!
-//! If time goes back, or two threads use their clock readings in another order, no time has passed.
-
-#![expect(
-    clippy::inline_always,
-    reason = "constant costs and unused parts of an answer cost nothing then"
-)]
+//! If time goes back, or two threads use their clock readings in another order, no time has passed. A take is always
+//! inlined, so that constant costs and unused parts of an answer cost nothing.
 
 use std::hint;
 use std::sync::Mutex;

@@ -8,8 +8,6 @@
 //! The cell is closed for three stores only, unless its owner holds it for longer, behind the owner's lock. A thread
 //! that finds it closed for long waits for that lock.
 
-#![expect(clippy::inline_always, reason = "a part of each decision")]
-
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering, fence};
 use std::{hint, thread};
 

@@ -3,7 +3,7 @@
 //! `RateLimit-Policy` and `RateLimit` are structured fields of the IETF draft (httpapi-ratelimit-headers), in a
 //! [`Dialect`]. The first lists all policies that apply; the second has the strictest one ([`several::strictest`]).
 //! `Retry-After` is at least a second, and absent if no wait helps. `X-RateLimit-*` are for clients that know no other
-//! headers; `X-RateLimit-Reset` is the instant of `Retry-After` for a refusal, otherwise that of the full reset.
+//! headers; `X-RateLimit-Reset` has the seconds of `Retry-After` for a refusal, otherwise those until the full reset.
 //!
 //! Amounts are rounded down, times up. A time that never comes is absent.
 
@@ -23,10 +23,6 @@ pub struct Policy<'a> {
     pub quota: Units,
     /// Time of the amount; none for a limit of permits at once.
     pub window: Option<Duration>,
-    /// Unit; none for requests.
-    pub unit: Option<&'a str>,
-    /// Partition key of the caller.
-    pub partition_key: Option<&'a [u8]>,
 }
 
 /// Names of the headers.
@@ -37,23 +33,8 @@ pub enum Dialect {
     Draft11,
     /// The proposal for its next revision: `a` (available) instead of `r`, and `w` (window) instead of `t`.
     Next,
-    /// `X-RateLimit-*` alone.
+    /// `X-RateLimit-*` alone, with the reset in seconds from now, as in Envoy.
     Legacy,
-}
-
-/// Form of the `X-RateLimit-*` headers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Legacy {
-    /// No such headers; those of [`Legacy::Delta`] in the dialect [`Dialect::Legacy`].
-    #[default]
-    Off,
-    /// The reset in seconds from now, as in Envoy.
-    Delta,
-    /// The reset as a second since 1970, as in GitHub's API.
-    Epoch {
-        /// Time now, since 1970.
-        now: Duration,
-    },
 }
 
 /// Form of the headers.
@@ -63,8 +44,6 @@ pub struct Form {
     pub jitter: Duration,
     /// Names of the headers.
     pub dialect: Dialect,
-    /// Form of `X-RateLimit-Limit`, `-Remaining` and `-Reset`.
-    pub legacy: Legacy,
 }
 
 /// Largest integer of a structured field.
@@ -83,16 +62,11 @@ pub fn headers(
         return headers;
     };
     let (until, is_refused) = match answer.decision {
-        Decision::After(wait) => (wait, true),
+        Decision::After(wait) => (wait.saturating_add(form.jitter), true),
         Decision::Never(Reason::RateIsZero) => (Duration::MAX, false),
         Decision::Allowed(_) | Decision::Never(_) => (answer.standing.reset, false),
     };
     let ever = until != Duration::MAX && policy.quota > Units::ZERO;
-    let until = until.saturating_add(if is_refused {
-        form.jitter
-    } else {
-        Duration::ZERO
-    });
     let in_seconds = ever.then(|| seconds(until).max(u128::from(is_refused)));
     let remaining = integer(answer.standing.remaining);
     let names = match form.dialect {
@@ -108,22 +82,17 @@ pub fn headers(
             // Writing to a text cannot fail.
             let _ = write!(item, ";{window}={in_seconds}");
         }
-        item.push_str(&partition(policy));
         headers.push(("RateLimit", item));
     }
     if let Some(in_seconds) = in_seconds.filter(|_| is_refused) {
         headers.push(("Retry-After", in_seconds.to_string()));
     }
-    let reset = match form.legacy {
-        Legacy::Off if form.dialect != Dialect::Legacy => return headers,
-        Legacy::Off | Legacy::Delta => in_seconds,
-        Legacy::Epoch { now } => in_seconds.map(|_| seconds(now.saturating_add(until))),
-    };
-    let quota = integer(policy.quota);
-    headers.push(("X-RateLimit-Limit", quota.to_string()));
-    headers.push(("X-RateLimit-Remaining", remaining.to_string()));
-    if let Some(reset) = reset {
-        headers.push(("X-RateLimit-Reset", reset.to_string()));
+    if form.dialect == Dialect::Legacy {
+        let quota = integer(policy.quota);
+        headers.push(("X-RateLimit-Limit", quota.to_string()));
+        headers.push(("X-RateLimit-Remaining", remaining.to_string()));
+        let reset = in_seconds.map(|it| ("X-RateLimit-Reset", it.to_string()));
+        headers.extend(reset);
     }
     headers
 }
@@ -135,18 +104,7 @@ fn policy_item(policy: &Policy<'_>) -> String {
     if let Some(window) = policy.window {
         let _ = write!(item, ";w={}", seconds(window));
     }
-    if let Some(unit) = policy.unit.filter(|unit| *unit != "requests") {
-        let _ = write!(item, ";qu={}", quoted(unit));
-    }
-    item.push_str(&partition(policy));
     item
-}
-
-fn partition(policy: &Policy<'_>) -> String {
-    policy
-        .partition_key
-        .map(|key| format!(";pk=:{}:", base64(key)))
-        .unwrap_or_default()
 }
 
 fn integer(units: Units) -> u128 {
@@ -178,30 +136,6 @@ fn quoted(text: &str) -> String {
     format!("\"{escaped}\"")
 }
 
-/// Returns bytes as a structured field has them: base64 with padding.
-fn base64(bytes: &[u8]) -> String {
-    let letter = |six: u32| {
-        let six = u8::try_from(six & 63).unwrap_or(0);
-        char::from(match six {
-            0..26 => b'A' + six,
-            26..52 => b'a' + (six - 26),
-            52..62 => b'0' + (six - 52),
-            62 => b'+',
-            _ => b'/',
-        })
-    };
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for three in bytes.chunks(3) {
-        let byte = |at: usize| u32::from(three.get(at).copied().unwrap_or(0));
-        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
-        let letters = [18, 12, 6, 0].map(|shift| letter(bits >> shift));
-        let has = three.len() + 1;
-        text.extend(letters.iter().take(has));
-        text.extend(std::iter::repeat_n('=', 4 - has));
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -212,8 +146,6 @@ mod tests {
             name,
             quota,
             window: None,
-            unit: None,
-            partition_key: None,
         }
     }
 
@@ -263,12 +195,6 @@ mod tests {
 
     #[test]
     fn a_time_that_never_comes_is_absent() {
-        let legacy = Form {
-            legacy: Legacy::Epoch {
-                now: Duration::from_secs(9),
-            },
-            ..Form::default()
-        };
         let zero = Decision::Never(Reason::RateIsZero);
         let above = Decision::Never(Reason::CostAboveLimit);
         let cases = [
@@ -282,13 +208,11 @@ mod tests {
             let expected = [
                 ("RateLimit-Policy", &*format!("\"p\";q={quota_text}")),
                 ("RateLimit", "\"p\";r=0"),
-                ("X-RateLimit-Limit", &quota_text),
-                ("X-RateLimit-Remaining", "0"),
             ];
             check(
                 policy("p", quota),
                 answer(decision, reset),
-                legacy,
+                Form::default(),
                 &expected,
             );
         }

@@ -266,8 +266,7 @@ impl<A: Algorithm + Clone> Keyed<A> {
         forgotten
     }
 
-    /// Returns the number of the key's shard.
-    #[expect(clippy::cast_possible_truncation, reason = "any bits will do")]
+    /// Returns the number of the key's shard, for which any bits will do.
     const fn number(key: Key) -> usize {
         key.high() as usize % SHARDS
     }

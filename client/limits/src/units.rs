@@ -181,23 +181,15 @@ fn split(units: f64) -> Result<(u64, f64), InvalidUnits> {
     if units >= TOO_LARGE {
         return Err(InvalidUnits::TooLarge);
     }
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "it is within 0 and 2⁶⁴"
-    )]
+    // It is within 0 and 2⁶⁴.
     let whole = units as u64;
     Ok((whole, (units - whole as f64) * 1e9))
 }
 
 /// Returns the nearest whole number of parts. Half a part is rounded up.
 #[inline]
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "it is within 0 and 10⁹"
-)]
 fn nearest(parts: f64) -> u64 {
+    // It is within 0 and 10⁹.
     (parts + 0.5) as u64
 }
 

@@ -166,11 +166,7 @@ impl WarmUp {
         // Slightly less, so that a whole number is not rounded up.
         let slope = part * (self.slope.0 as f64 / self.slope.1 as f64);
         let more = left as f64 / self.fresh as f64 + slope * (1.0 - 4.0 * f64::EPSILON);
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "it is positive, and cut at the most there is"
-        )]
+        // It is positive, and cut at the most there is.
         let more = more.ceil() as u128;
         whole.saturating_add(more)
     }

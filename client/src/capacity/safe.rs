@@ -53,11 +53,6 @@ impl InSafeMode {
         }
     }
 
-    /// Returns the capacity now.
-    pub(crate) fn capacity(self, now: Time) -> Capacity {
-        self.after(self.safe.halvings(now))
-    }
-
     fn after(self, halvings: u32) -> Capacity {
         match self.safe.granted {
             Capacity::Unlimited => Capacity::Unlimited,

@@ -96,12 +96,8 @@ impl Ticks {
         }
     }
 
-    /// Converts ticks to nanoseconds, from an unknown origin, modulo 2⁶⁴.
+    /// Converts ticks to nanoseconds, from an unknown origin, modulo 2⁶⁴: differences of it are small.
     #[inline]
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "differences of it are small"
-    )]
     fn nanos(&self, count: u64) -> i64 {
         let nanos = (u128::from(count) * u128::from(self.factor)) >> FACTOR_BITS;
         (nanos as u64).cast_signed()

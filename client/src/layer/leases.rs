@@ -8,14 +8,13 @@ use crate::rules::Leases;
 
 /// Leases of shared rules, whose first answers requests wait for. The text of a descriptor is the key.
 pub(crate) trait LeasesOfKeys: Leases + Send + Sync {
-    /// Returns whether [`LeasesOfKeys::ready`] would wait. Opens a new key.
-    fn is_new(&self, key: &str, max_wait: Duration) -> bool;
-
-    /// Waits for the first lease of a key, until `max_wait` has passed since the key was opened.
-    fn ready<'a>(&'a self, key: &'a str, max_wait: Duration) -> Waiting<'a>;
+    /// Returns the wait for the first lease of a key, until `max_wait` has passed since the key was opened. None: there is
+    /// nothing to wait for. Opens a new key.
+    fn wait_for(&self, key: &str, max_wait: Duration) -> Option<Waiting>;
 }
 
-type Waiting<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
+/// A wait for a lease.
+pub(crate) type Waiting = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Leases that requests obey.
 #[derive(Clone, Default)]
@@ -54,11 +53,7 @@ mod of_no_client {
 
         pub(crate) fn add(&mut self, _other: Self) {}
 
-        pub(crate) async fn wait(&self, _held: &mut Held) -> Result<(), Refusal> {
-            Ok(())
-        }
-
-        pub(crate) fn take(&self, _cost: f64, _held: &mut Held) -> Result<(), Refusal> {
+        pub(crate) async fn take(&self, _: f64, _: bool, _: &mut Held) -> Result<(), Refusal> {
             Ok(())
         }
     }
@@ -103,12 +98,8 @@ mod of_client {
     }
 
     impl LeasesOfKeys for Keyed {
-        fn is_new(&self, key: &str, max_wait: Duration) -> bool {
-            self.is_new(key, max_wait)
-        }
-
-        fn ready<'a>(&'a self, key: &'a str, max_wait: Duration) -> Waiting<'a> {
-            Box::pin(self.ready_within(key, max_wait))
+        fn wait_for(&self, key: &str, max_wait: Duration) -> Option<Waiting> {
+            Some(Box::pin(self.wait_for(key, max_wait)?))
         }
     }
 
@@ -128,26 +119,28 @@ mod of_client {
             self.rates.extend(other.rates);
         }
 
-        /// Waits for a place and an amount of 1 of each lease, in the order in which they were added. Meanwhile the request
-        /// holds what the earlier ones gave.
-        pub(crate) async fn wait(&self, held: &mut Held) -> Result<(), Refusal> {
+        /// Takes a place and the cost of a request of each lease, in the order in which they were added, if there is a place
+        /// now, and no debt. Otherwise, a cost above the burst would never be paid, and its prediction never be corrected:
+        /// later requests pay it back. `waits`: waits for them. Meanwhile the request holds what the earlier ones gave.
+        pub(crate) async fn take(
+            &self,
+            cost: f64,
+            waits: bool,
+            held: &mut Held,
+        ) -> Result<(), Refusal> {
             for limiter in &self.places {
-                held.places.push(limiter.acquire(1).await?);
+                held.places.push(match waits {
+                    true => limiter.acquire(1).await?,
+                    false => limiter.try_acquire(1)?,
+                });
             }
+            let least = units(cost.min(1.0));
             for limiter in &self.rates {
-                held.paid.push(limiter.acquire(1).await?.into_owned());
-            }
-            Ok(())
-        }
-
-        /// Takes a place and the cost of a request of each lease, if there is a place now, and no debt. Otherwise, a cost
-        /// above the burst would never be paid, and its prediction never be corrected: later requests pay it back.
-        pub(crate) fn take(&self, cost: f64, held: &mut Held) -> Result<(), Refusal> {
-            for limiter in &self.places {
-                held.places.push(limiter.try_acquire(1)?);
-            }
-            for limiter in &self.rates {
-                let mut permit = limiter.try_acquire(units(cost.min(1.0)))?.into_owned();
+                let permit = match waits {
+                    true => limiter.acquire(least).await?,
+                    false => limiter.try_acquire(least)?,
+                };
+                let mut permit = permit.into_owned();
                 if cost > 1.0 {
                     permit.correct(units(cost));
                 }

@@ -166,7 +166,7 @@ where
         if let Some(response) = limits.without_address(&request) {
             return ResponseFuture::refused(response);
         }
-        if limits.leases.is_some() && pass::waits_for_lease(limits, &request) {
+        if !pass::waits(limits, &request).is_empty() {
             return self.wait(request, None);
         }
         let decision = pass::decide(limits, &request);

@@ -17,7 +17,7 @@ use foldhash::fast::{FixedState, RandomState};
 use tokio::sync::oneshot;
 
 use crate::layer::clock;
-use crate::layer::overload::meters::{Meters, Seen, count_one};
+use crate::layer::overload::meters::{Meters, count_one};
 use crate::lock::lock;
 use crate::overload::{Admission, Ask, Config, Criticality, Offer, Place, Reason, Throttler};
 use crate::{Refusal, Why};
@@ -185,11 +185,10 @@ impl Shared {
     fn may_warn(&self, now: Moment) -> bool {
         let (nanos, last) = (now.nanos(), self.warned_at.load(Ordering::Relaxed));
         let is_due = last == 0 || nanos - last >= WARNING_NANOS;
+        if is_due {
+            self.warned_at.store(nanos, Ordering::Relaxed);
+        }
         is_due
-            && self
-                .warned_at
-                .compare_exchange(last, nanos, Ordering::Relaxed, Ordering::Relaxed)
-                .is_ok()
     }
 
     /// Calls the throttler, and wakes the requests that it decided.
@@ -202,9 +201,7 @@ impl Shared {
                 throttler.cancel(admission, clock::moment());
             }
         }
-        let seen = Seen::new(&throttler);
-        drop(throttler);
-        self.meters.show(&seen);
+        self.meters.show(&throttler);
         answer
     }
 }

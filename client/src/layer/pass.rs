@@ -11,7 +11,7 @@ use http::{HeaderMap, Request, Response};
 use tokio::sync::Semaphore;
 
 use crate::Refusal;
-use crate::layer::leases::{Held, LeasesOfWork};
+use crate::layer::leases::{Held, LeasesOfWork, Waiting};
 use crate::layer::limits::{Inner, Limits};
 use crate::layer::overload::{Cost, InFlight, Overload};
 use crate::layer::refusal;
@@ -108,10 +108,7 @@ impl Limiters {
             }
             let decision = match decision.take() {
                 Some(decision) => decision,
-                None if waits_for_lease(limits, request) => {
-                    decide_by_new_leases(limits, request).await
-                }
-                None => decide(limits, request),
+                None => decide_by_new_leases(limits, request).await,
             };
             if let Advice::ProceedAfter(delay) = decision.advice {
                 tokio::time::sleep(delay).await;
@@ -158,14 +155,15 @@ impl Limiters {
         let taken = if let Some((overload, ask)) = self.overload.as_ref().zip(ask) {
             let admitted = overload.admit(ask).await;
             let admitted = admitted.map_err(|it| refusal::overloaded(&it, headers))?;
-            let taken = self.leases.take(admitted.predicted_cost(), &mut held);
+            let cost = admitted.predicted_cost();
+            let taken = self.leases.take(cost, false, &mut held).await;
             if taken.is_err() {
                 overload.count_no_lease(ask.criticality);
             }
             permit = Some(admitted);
             taken
         } else if self.max_wait.is_zero() {
-            self.leases.take(1.0, &mut held)
+            self.leases.take(1.0, false, &mut held).await
         } else {
             self.wait(&mut held).await
         };
@@ -178,7 +176,7 @@ impl Limiters {
     async fn wait(&self, held: &mut Held) -> Result<(), Refusal> {
         let place = self.places.try_acquire();
         let _place = place.map_err(|_| Refusal::over(None))?;
-        let waited = tokio::time::timeout(self.max_wait, self.leases.wait(held)).await;
+        let waited = tokio::time::timeout(self.max_wait, self.leases.take(1.0, true, held)).await;
         waited.unwrap_or(Err(Refusal::over(None)))
     }
 }
@@ -202,11 +200,9 @@ impl Drop for Ruled<'_> {
 /// rule.
 async fn decide_by_new_leases(limits: &Inner, request: &Request<()>) -> Decision {
     let mut longest = Duration::ZERO;
-    if let Some(leases) = &limits.leases {
-        for (key, max_wait) in shared(limits, request) {
-            leases.ready(&key, max_wait).await;
-            longest = longest.max(max_wait);
-        }
+    for (wait, max_wait) in waits(limits, request) {
+        wait.await;
+        longest = longest.max(max_wait);
     }
     let decision = decide(limits, request);
     match decision.retry_after().filter(|wait| *wait <= longest) {
@@ -218,19 +214,17 @@ async fn decide_by_new_leases(limits: &Inner, request: &Request<()>) -> Decision
     }
 }
 
-/// Returns the keys of the request's shared rules, each with the longest wait.
-fn shared<B>(limits: &Inner, request: &Request<B>) -> Vec<(String, Duration)> {
-    with_request(request, |request| limits.service.shared(request))
-}
-
-pub(crate) fn waits_for_lease<B>(limits: &Inner, request: &Request<B>) -> bool {
-    let leases = limits.leases.as_ref();
-    leases.is_some_and(|leases| {
-        let shared = shared(limits, request);
-        shared
-            .iter()
-            .any(|(key, max_wait)| leases.is_new(key, *max_wait))
-    })
+/// Returns the waits for the first leases of the request's shared rules, each with its longest time.
+pub(crate) fn waits<B>(limits: &Inner, request: &Request<B>) -> Vec<(Waiting, Duration)> {
+    let Some(leases) = &limits.leases else {
+        return Vec::new();
+    };
+    let shared = with_request(request, |request| limits.service.shared(request));
+    let waits = shared.into_iter().filter_map(|(key, max_wait)| {
+        let wait = leases.wait_for(&key, max_wait)?;
+        Some((wait, max_wait))
+    });
+    waits.collect()
 }
 
 pub(crate) fn decide<B>(limits: &Inner, request: &Request<B>) -> Decision {

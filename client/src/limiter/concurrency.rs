@@ -91,11 +91,7 @@ impl LeasedPermits {
 fn permits(capacity: Capacity) -> Option<u64> {
     match capacity {
         Capacity::Unlimited => None,
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "a capacity is not negative, and what is larger than all numbers is no limit"
-        )]
+        // A capacity is not negative, and what is larger than all numbers is no limit.
         Capacity::Limited(limit) => Some(limit as u64),
     }
 }

@@ -111,11 +111,8 @@ impl LeasedRate {
     /// Does the same without a lock, by a clock that may be behind by [`FAST_CLOCK_BEHIND`]. None: call
     /// [`LeasedRate::try_acquire`] with a good clock. That happens after the end of a lease, shortly before it, and
     /// where the rate is 0.
+    // Constant costs and unused parts of an answer cost nothing then.
     #[inline(always)]
-    #[expect(
-        clippy::inline_always,
-        reason = "constant costs and unused parts of an answer cost nothing then"
-    )]
     pub fn try_acquire_at_once(&self, cost: Units, now: Moment) -> Option<Result<(), Wait>> {
         self.bucket.take_at_once(cost, now)
     }
@@ -140,9 +137,7 @@ impl LeasedRate {
 
     /// Returns the amount that the rate admits at once now.
     pub fn left(&self, now: Time) -> Units {
-        let mut applied = lock(&self.applied);
-        self.follow(&mut applied, Units::ZERO, now);
-        match self.bucket.peek(Units::ZERO, moment(now)) {
+        match self.peek(Units::ZERO, now) {
             Decision::Allowed(allowed) => allowed.remaining,
             Decision::After(_) | Decision::Never(_) => Units::ZERO,
         }
@@ -150,9 +145,7 @@ impl LeasedRate {
 
     /// Returns whether less than a burst is there, and more comes in.
     pub fn is_filling(&self, now: Time) -> bool {
-        let mut applied = lock(&self.applied);
-        self.follow(&mut applied, Units::ZERO, now);
-        match self.bucket.peek(Units::ZERO, moment(now)) {
+        match self.peek(Units::ZERO, now) {
             Decision::Allowed(allowed) => !allowed.reset.is_zero(),
             Decision::After(_) => true,
             Decision::Never(_) => false,
@@ -165,9 +158,13 @@ impl LeasedRate {
     ///
     /// As [`LeasedRate::try_acquire`].
     pub fn look(&self, cost: f64, now: Time) -> Result<(), Refusal> {
+        answer(self.peek(units(cost), now))
+    }
+
+    fn peek(&self, cost: Units, now: Time) -> Decision {
         let mut applied = lock(&self.applied);
-        self.follow(&mut applied, units(cost), now);
-        answer(self.bucket.peek(units(cost), moment(now)))
+        self.follow(&mut applied, cost, now);
+        self.bucket.peek(cost, moment(now))
     }
 }
 

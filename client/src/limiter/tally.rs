@@ -115,13 +115,9 @@ impl Tally {
 
 /// Converts an amount to parts, if it is a small whole number of them.
 #[inline]
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "if it is another number then, it is none of those"
-)]
 fn small(amount: f64) -> Option<u32> {
     let parts = amount * PARTS;
+    // If it is another number then, it is none of those.
     let whole = parts as u32;
     (f64::from(whole) == parts).then_some(whole)
 }

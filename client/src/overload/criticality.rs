@@ -79,12 +79,6 @@ impl Rank {
         Self((tier as u64 * COHORTS + cohort) as u8)
     }
 
-    /// Returns the rank at a place, which is below [`RANKS`].
-    pub(crate) const fn at(place: usize) -> Self {
-        debug_assert!(place < RANKS);
-        Self(place as u8)
-    }
-
     /// Returns the place among the ranks: 0 is served first.
     pub const fn place(self) -> usize {
         self.0 as usize

@@ -364,7 +364,7 @@ impl<W> Throttler<W> {
     }
 
     /// Returns when [`Throttler::handle_timeout`] is due.
-    pub fn poll_timeout(&mut self) -> Option<Moment> {
+    pub fn poll_timeout(&self) -> Option<Moment> {
         self.queue.next_leaving().map(|(at, _)| at)
     }
 
@@ -415,7 +415,7 @@ impl<W> Throttler<W> {
     }
 
     /// Returns the last waiting request if it has no room, or no time, behind a new one of a rank.
-    fn last_without_room(&mut self, rank: Rank, cost: u64, now: Moment) -> Option<Key> {
+    fn last_without_room(&self, rank: Rank, cost: u64, now: Moment) -> Option<Key> {
         let has_room = self.queue.len() < self.config.waiting_max;
         let before = self.queue.cost() + cost;
         let (key, last) = self.queue.last_after(rank)?;

@@ -41,7 +41,6 @@ impl Decision {
         let form = Form {
             jitter,
             dialect: self.dialect,
-            ..Form::default()
         };
         headers::headers(&policies, &answers, form)
     }
@@ -102,8 +101,6 @@ fn policy(status: &Status, dialect: Dialect) -> Option<(Policy<'_>, Answer)> {
         name: &rule.path,
         quota,
         window,
-        unit: None,
-        partition_key: None,
     };
     Some((policy, status.answer?))
 }

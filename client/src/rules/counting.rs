@@ -1,7 +1,6 @@
 //! The algorithms that a rule can name, as one type: counters of all rules have the same shape.
 //!
-//! If a rule changes to another algorithm, the available part keeps its ratio to the limit, as it does when only the
-//! limit changes.
+//! If a rule changes to another limit or algorithm, the available part keeps its ratio to the limit.
 
 use doorward_limits::{
     Algorithm, Decision, FixedWindow, LeakyQueue, Moment, SlidingCounter, SlidingLog, Standing,
@@ -106,25 +105,8 @@ impl Algorithm for Counting {
     }
 
     fn change(&self, next: &Self, state: &mut CountingState, now: Moment) {
-        match (self, next, &mut *state) {
-            (Self::FixedWindow(it), Self::FixedWindow(next), CountingState::FixedWindow(state)) => {
-                it.change(next, state, now)
-            }
-            (Self::TokenBucket(it), Self::TokenBucket(next), CountingState::TokenBucket(state)) => {
-                it.change(next, state, now)
-            }
-            (Self::LeakyQueue(it), Self::LeakyQueue(next), CountingState::LeakyQueue(state)) => {
-                it.change(next, state, now);
-            }
-            (Self::SlidingLog(it), Self::SlidingLog(next), CountingState::SlidingLog(state)) => {
-                it.change(next, state, now);
-            }
-            (
-                Self::SlidingCounter(it),
-                Self::SlidingCounter(next),
-                CountingState::SlidingCounter(state),
-            ) => it.change(next, state, now),
-            _ => *state = self.converted(next, state, now),
+        if self != next {
+            *state = self.converted(next, state, now);
         }
     }
 
@@ -134,14 +116,14 @@ impl Algorithm for Counting {
 }
 
 impl Counting {
-    /// Returns the state of another algorithm with the same ratio in use, rounded up to a whole unit.
+    /// Returns the state of another limit with the same ratio in use, which counts as if it had just come.
     fn converted(&self, next: &Self, state: &CountingState, now: Moment) -> CountingState {
         let standing = self.standing(state, now);
         let (limit, next_limit) = (self.limit().as_f64(), next.limit().as_f64());
         let used = self.limit().saturating_sub(standing.remaining).as_f64();
         let ratio = if limit > 0.0 { used / limit } else { 1.0 };
         let mut converted = next.fresh();
-        let used = Units::at_least((ratio * next_limit).ceil()).unwrap_or(next.limit());
+        let used = Units::at_least(ratio * next_limit).unwrap_or(next.limit());
         next.charge(
             &mut converted,
             used.min(next.limit()).saturating_add(standing.debt),

@@ -10,7 +10,7 @@ use foldhash::fast::FixedState;
 use indexmap::{IndexMap, IndexSet};
 use smallvec::SmallVec;
 
-use crate::rules::rule::{Rule, identity};
+use crate::rules::rule::{Rule, Scope, identity};
 use crate::rules::tree::{Entry, Node};
 
 /// Largest document, in bytes.
@@ -45,7 +45,6 @@ pub(crate) struct Domain {
     pub(crate) key_paths: IndexSet<Vec<String>>,
     pub(crate) rejects_unmatched: bool,
     pub(crate) counts_attempts: bool,
-    pub(crate) has_shared: bool,
     pub(crate) dialect: Dialect,
 }
 
@@ -115,7 +114,8 @@ impl Rules {
 
     /// Returns whether the domain has rules with `scope: shared`.
     pub fn has_shared(&self, domain: &str) -> bool {
-        self.domain(domain).is_some_and(|it| it.has_shared)
+        let mut own = self.rules.iter().filter(|rule| rule.domain == domain);
+        own.any(|rule| rule.scope == Scope::Shared)
     }
 
     /// Returns all rules, in the order of the documents.

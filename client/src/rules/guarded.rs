@@ -4,7 +4,6 @@
 //! of a caller is twice as long, up to the longest length. The number of bans is forgotten when the longest length has
 //! passed since the end of the last one.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use doorward_limits::{Algorithm, Ban, BanState, Decision, Moment, Rate, Standing, Units};
@@ -20,8 +19,6 @@ pub struct Bans {
     pub length: Duration,
     /// Length that later bans do not exceed. The same as `length`: all bans are equally long.
     pub longest: Duration,
-    /// Bans of each length.
-    steps: Arc<[Ban]>,
 }
 
 /// A limit, and perhaps bans.
@@ -44,7 +41,7 @@ pub struct GuardedState {
 struct Offences {
     state: BanState,
     /// Number of bans.
-    number: usize,
+    number: u32,
     /// End of the last one.
     until: Moment,
 }
@@ -52,24 +49,17 @@ struct Offences {
 impl Bans {
     /// Creates bans that begin with a length, and double with each further one up to the longest.
     pub fn new(threshold: Rate, length: Duration, longest: Duration) -> Self {
-        let mut steps = vec![Ban::new(threshold, length)];
-        let mut next = length;
-        while next < longest && !next.is_zero() {
-            next = next.saturating_mul(2).min(longest);
-            steps.push(Ban::new(threshold, next));
-        }
-        let steps = steps.into();
         Self {
             threshold,
             length,
             longest: longest.max(length),
-            steps,
         }
     }
 
     /// Returns the ban after a number of others.
-    fn step(&self, number: usize) -> Option<&Ban> {
-        self.steps.get(number).or(self.steps.last())
+    fn step(&self, number: u32) -> Ban {
+        let length = self.length.saturating_mul(2_u32.saturating_pow(number));
+        Ban::new(self.threshold, length.min(self.longest))
     }
 
     fn is_over(&self, offences: &Offences, now: Moment) -> bool {
@@ -81,7 +71,7 @@ impl Bans {
         if self.is_over(offences, now) {
             offences.number = 0;
         }
-        let ban = self.step(offences.number)?;
+        let ban = self.step(offences.number);
         let was_banned = !ban.peek(&offences.state, Units::ZERO, now).is_allowed();
         let decision = ban.take(&mut offences.state, Units::ONE, now);
         if let (false, Decision::After(wait)) = (was_banned, decision) {
@@ -96,9 +86,8 @@ impl Guarded {
     /// Returns the refusal of a banned caller.
     pub fn ban(&self, state: &GuardedState, now: Moment) -> Option<Decision> {
         let (bans, offences) = (self.bans.as_ref()?, state.bans.as_deref()?);
-        let looked = bans
-            .step(offences.number)?
-            .peek(&offences.state, Units::ZERO, now);
+        let ban = bans.step(offences.number);
+        let looked = ban.peek(&offences.state, Units::ZERO, now);
         (!looked.is_allowed()).then_some(looked)
     }
 
@@ -122,10 +111,9 @@ impl Guarded {
         if cost == Units::ZERO {
             return self.ban(state, now);
         }
-        let first = bans.step(0)?;
         let offences = state.bans.get_or_insert_with(|| {
             Box::new(Offences {
-                state: first.fresh(),
+                state: bans.step(0).fresh(),
                 number: 0,
                 until: Moment::ORIGIN,
             })
@@ -142,8 +130,9 @@ impl Algorithm for Guarded {
     }
 
     fn fills(&self) -> u64 {
-        let bans = self.bans.as_ref().and_then(|bans| bans.steps.last());
-        self.limit.fills().max(bans.map_or(0, Ban::fills))
+        let bans = self.bans.as_ref();
+        let fills = bans.map_or(0, |bans| bans.step(0).fills());
+        self.limit.fills().max(fills)
     }
 
     fn fresh(&self) -> GuardedState {
@@ -182,9 +171,7 @@ impl Algorithm for Guarded {
         match (&self.bans, &next.bans, &mut state.bans) {
             (Some(bans), Some(next), Some(offences)) => {
                 let former = bans.step(offences.number);
-                if let (Some(former), Some(next)) = (former, next.step(offences.number)) {
-                    former.change(next, &mut offences.state, now);
-                }
+                former.change(&next.step(offences.number), &mut offences.state, now);
             }
             (_, None, offences) => *offences = None,
             _ => {}
@@ -194,10 +181,7 @@ impl Algorithm for Guarded {
     fn is_fresh(&self, state: &GuardedState, now: Moment) -> bool {
         let is_over = match (&self.bans, &state.bans) {
             (Some(bans), Some(offences)) => {
-                bans.is_over(offences, now)
-                    && bans
-                        .step(0)
-                        .is_none_or(|ban| ban.is_fresh(&offences.state, now))
+                bans.is_over(offences, now) && bans.step(0).is_fresh(&offences.state, now)
             }
             _ => true,
         };

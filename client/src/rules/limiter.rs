@@ -4,9 +4,8 @@
 //! is over its limit. A domain with `count: attempts` counts every request in full, refused or not, as
 //! envoyproxy/ratelimit does. Each combination of values has its own counter, also under a bare key or a star.
 //!
-//! The keys of a request are locked until all of its rules have decided, so no other request sees half of it. If two
-//! keys have no room in their maps, two requests may still meet in the shared limit; then one of them may be refused
-//! needlessly, and none passes needlessly.
+//! A request takes of one key after the other, and gives back what it took if one refuses. Of two requests that meet at a
+//! key, one may be refused needlessly, and none passes needlessly.
 
 mod descriptors;
 mod in_force;
@@ -19,7 +18,7 @@ pub use descriptors::Settled;
 pub(crate) use in_force::InForce;
 
 use std::cell::Cell;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
 use doorward_limits::{
@@ -57,13 +56,8 @@ pub struct Limiter {
     replacing: Mutex<()>,
     keys: Keys,
     keys_max: usize,
-    /// One for each group of keys.
-    locks: Box<[Mutex<()>]>,
     teller: Option<Teller>,
 }
-
-/// Number of locks, one for each bit of a set.
-const LOCKS: u32 = u64::BITS;
 
 type Counter = Keyed<SoftHard<Guarded>>;
 
@@ -117,7 +111,6 @@ impl Limiter {
             replacing: Mutex::default(),
             keys: Keys::new(seed),
             keys_max,
-            locks: (0..LOCKS).map(|_| Mutex::new(())).collect(),
             teller: None,
         }
     }
@@ -245,6 +238,10 @@ impl Limiter {
                     continue;
                 }
             }
+            let mut status = Status {
+                is_leased,
+                ..Status::free(rule.cloned(), why)
+            };
             if let (Some(rule), Some((limit, counters))) = (rule, limit) {
                 let cost = Units::whole(it.hits.unwrap_or(rule.cost));
                 let key = self.key(it.entries);
@@ -255,7 +252,7 @@ impl Limiter {
                     continue;
                 }
                 let counts_refusals = counts_attempts || !rule.is_binding();
-                charges.push(Charge {
+                let charge = Charge {
                     place: statuses.len(),
                     rule,
                     limit,
@@ -269,18 +266,11 @@ impl Limiter {
                     refused_cost: terms
                         .refused_cost(rule, is_leased, cost)
                         .filter(|_| counts_refusals),
-                });
+                };
+                charge.take(&mut status, now);
+                charges.push(charge);
             }
-            statuses.push(Status {
-                is_leased,
-                ..Status::free(rule.cloned(), why)
-            });
-        }
-        let locks = self.lock(&charges);
-        for charge in &charges {
-            if let Some(status) = statuses.get_mut(charge.place) {
-                charge.take(status, now);
-            }
+            statuses.push(status);
         }
         let is_over = statuses.iter().any(|status| status.is_over);
         if let Some(leases) = terms.leases.filter(|_| !is_over) {
@@ -294,7 +284,6 @@ impl Limiter {
                 }
             }
         }
-        drop(locks);
         leased.bound(statuses);
     }
 
@@ -321,19 +310,6 @@ impl Limiter {
 
     fn counter(&self, counted: &Counted) -> Arc<Counter> {
         Arc::new(Keyed::new(counted.settings.clone(), self.keys_max))
-    }
-
-    /// Locks the groups of keys of a request, in one order for all requests.
-    fn lock(&self, charges: &[Charge<'_>]) -> SmallVec<[MutexGuard<'_, ()>; INLINE]> {
-        let mut groups = charges.iter().fold(0, |groups: u64, charge| {
-            groups | 1 << (charge.key.high() % u64::from(LOCKS))
-        });
-        let next = || {
-            let group = groups.trailing_zeros();
-            groups &= groups.wrapping_sub(1);
-            self.locks.get(group as usize)
-        };
-        std::iter::from_fn(next).map(lock).collect()
     }
 
     /// Returns the key of a descriptor among those of the same rule.

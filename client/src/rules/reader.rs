@@ -158,7 +158,6 @@ impl<'a> Reader<'a> {
             key_paths: IndexSet::new(),
             rejects_unmatched: self.choice(form, "unmatched", &["allow", "reject"]) == 1,
             counts_attempts: self.choice(form, "count", &["allowed", "attempts"]) == 1,
-            has_shared: false,
             dialect: match self.choice(form, "headers", &["draft-11", "next", "legacy"]) {
                 1 => Dialect::Next,
                 2 => Dialect::Legacy,
@@ -166,12 +165,9 @@ impl<'a> Reader<'a> {
             },
         };
         name.clone_into(&mut self.domain);
-        let before = self.rules.rules().len();
         let mut root = Node::default();
         self.level(name, &mut Levels::new(), form, &mut domain, &mut root);
         domain.root = root;
-        let mut own = self.rules.rules().iter().skip(before);
-        domain.has_shared = own.any(|rule| rule.scope == Scope::Shared);
         match (self.truth(form, "empty"), domain.key_paths.is_empty()) {
             (true, false) => self.refuse(form, &["empty"], "there are rules; remove this field"),
             (false, true) => {

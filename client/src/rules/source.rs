@@ -23,7 +23,6 @@ pub mod files;
 #[cfg(feature = "leases")]
 mod server;
 
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -44,6 +43,7 @@ use crate::rules::source::files::Content;
 use crate::rules::source::server::{Follower, Servers};
 use crate::rules::{Limiter, Problems, Rules};
 
+debug_by_name!(Retriever);
 debug_by_text!(RetrieverError);
 
 /// Rules that are kept up to date until this is dropped.
@@ -94,14 +94,6 @@ enum Place {
     Files(PathBuf, fn(&Path) -> Content),
     #[cfg(feature = "leases")]
     Servers(Servers),
-}
-
-impl fmt::Debug for Retriever {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Retriever")
-            .field("status", &*self.status.borrow())
-            .finish_non_exhaustive()
-    }
 }
 
 impl Retriever {
@@ -216,11 +208,7 @@ impl Source {
     /// If there are no valid rules.
     pub async fn start(self) -> Result<Retriever, RetrieverError> {
         let check = Arc::default();
-        #[cfg_attr(
-            not(feature = "leases"),
-            allow(unused_mut, reason = "only a start with servers waits for rules")
-        )]
-        let (mut current, mut rules, status) = Current::new(Arc::clone(&check));
+        let (mut current, rules, status) = Current::new(Arc::clone(&check));
         let mut tasks = JoinSet::new();
         match self.place {
             Place::Files(path, read) => {
@@ -243,7 +231,8 @@ impl Source {
             #[cfg(feature = "leases")]
             Place::Servers(servers) => {
                 tasks.spawn(Follower::new(current, servers)?.run());
-                let loaded = tokio::time::timeout(self.patience, rules.changed()).await;
+                let mut loaded = rules.clone();
+                let loaded = tokio::time::timeout(self.patience, loaded.changed()).await;
                 loaded
                     .map_err(|_| {
                         let problem = status.borrow().problem.clone().unwrap_or_default();

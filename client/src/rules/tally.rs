@@ -4,7 +4,6 @@
 //! first [`RULES_MAX`] rules of all documents have counts of their own, and the others share those of [`OTHER`]. Rules
 //! of one path share counts. Requests that no rule of their domain limits are counted as [`UNMATCHED`].
 
-use std::fmt;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -107,11 +106,7 @@ impl Tally {
     }
 }
 
-impl fmt::Debug for Tally {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {:?}", self.rule, self.counts)
-    }
-}
+debug_by_name!(Tally);
 
 /// The counts of all rules.
 #[derive(Debug)]

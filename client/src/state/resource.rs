@@ -174,7 +174,7 @@ impl ResourceState {
         let Some(lease) = self.lease(now) else {
             return self.fallback(now);
         };
-        let then = self.fallback_capacity(lease.expires_at);
+        let then = self.fallback(lease.expires_at).capacity;
         let (capacity, source) = if self.is_safe_beside(lease) && then != Capacity::NONE {
             (then, Source::Mode)
         } else {
@@ -191,10 +191,7 @@ impl ResourceState {
 
     /// Returns the time at which the allowance changes by itself: its [`Allowance::until`].
     pub(super) fn changes_at(&self, now: Time) -> Option<Time> {
-        match self.lease(now) {
-            Some(lease) => Some(lease.expires_at),
-            None => self.fallback(now).until,
-        }
+        self.allowance(now).until
     }
 
     /// Returns the allowance of the mode without a lease.
@@ -205,14 +202,6 @@ impl ResourceState {
             Mode::Safe => self
                 .in_safe_mode()
                 .map_or(Allowance::NONE, |safe| safe.allowance(now)),
-        }
-    }
-
-    /// Returns only the amount of that, because while a lease is valid nothing else is needed.
-    fn fallback_capacity(&self, now: Time) -> Capacity {
-        match self.in_safe_mode() {
-            Some(safe) => safe.capacity(now),
-            None => self.fallback(now).capacity,
         }
     }
 
@@ -232,15 +221,6 @@ impl ResourceState {
             && self.limited_by.is_some_and(LimitedBy::is_learning)
     }
 
-    /// Returns the amount that the client uses although its lease is 0.
-    fn beside(&self, lease: Lease) -> f64 {
-        if self.is_safe_beside(lease) {
-            self.fallback_capacity(lease.expires_at).get()
-        } else {
-            0.0
-        }
-    }
-
     /// Notes a lease of a former process.
     pub(super) fn note_former(&mut self, capacity: f64, expires_at: Time) {
         let lease = Lease {
@@ -258,27 +238,21 @@ impl ResourceState {
     pub(super) fn tell(&mut self, sequence: u64, in_flight: f64, now: Time) -> Option<Has> {
         let lease = self.lease(now);
         let leased = self.leased(now);
-        let beside = lease.map_or(0.0, |lease| self.beside(lease));
+        // A lease of 0, beside which it uses its safe capacity.
+        let empty = lease.filter(|lease| self.is_safe_beside(*lease));
+        let beside = empty.map_or(0.0, |it| self.fallback(it.expires_at).capacity.get());
         let allowed = self.former.beyond(leased, now);
         let in_flight = allowed.map_or(0.0, |allowed| allowed.capacity.min(in_flight - beside));
-        let reported = match (lease, allowed) {
-            (Some(lease), Some(allowed)) if in_flight > leased => Some(Has {
-                capacity: in_flight,
-                expires_in: lease.expires_at.max(allowed.expires_at).since(now),
-                granted_by: lease.granted_by,
-            }),
-            (Some(lease), _) => Some(Has {
-                capacity: leased,
-                expires_in: lease.expires_at.since(now),
-                granted_by: lease.granted_by,
-            }),
-            (None, Some(allowed)) if in_flight > 0.0 => Some(Has {
-                capacity: in_flight,
-                expires_in: allowed.expires_at.since(now),
-                granted_by: allowed.granted_by,
-            }),
-            (None, _) => None,
-        };
+        let beyond = allowed.filter(|_| in_flight > leased).map(|it| Lease {
+            capacity: in_flight,
+            expires_at: lease.map_or(it.expires_at, |lease| lease.expires_at.max(it.expires_at)),
+            granted_by: lease.unwrap_or(it).granted_by,
+        });
+        let reported = beyond.or(lease).map(|it| Has {
+            capacity: it.capacity,
+            expires_in: it.expires_at.since(now),
+            granted_by: it.granted_by,
+        });
         let amount = reported.map_or(0.0, |reported| reported.capacity);
         self.told = (sequence, amount);
         self.former.lower(amount, leased, now);

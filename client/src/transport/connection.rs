@@ -21,8 +21,6 @@ use crate::clock::Clock;
 use crate::error::ConnectError;
 use crate::hooks::Hooks;
 use crate::time::Time;
-#[cfg(feature = "etcd")]
-use crate::transport::addresses::Directory;
 use crate::transport::addresses::{Addresses, endpoint};
 use crate::transport::pushback::pushback;
 use crate::transport::stream::{ANSWER_BYTES_MAX, CapacityStream};
@@ -30,14 +28,6 @@ use doorward_session::visible;
 
 /// Pushes that are kept while an answer is awaited.
 const PUSHES_MAX: usize = 1_000;
-
-/// A message that the client did not ask for.
-pub(crate) enum News {
-    /// A change of leases.
-    Push(doorman::GetCapacityResponse),
-    /// The stream broke.
-    Broken,
-}
 
 /// A failed call.
 #[derive(Debug)]
@@ -59,8 +49,7 @@ pub(crate) enum Reason {
 /// A connection to one server at a time.
 pub(crate) struct Connection {
     finder: MasterFinder,
-    #[cfg(feature = "etcd")]
-    directory: Option<Directory>,
+    addresses: Addresses,
     /// Channel to the finder's server, once that server has confirmed that it is the master.
     channel: Option<(Dialed, Address)>,
     /// Stream on that channel.
@@ -86,9 +75,8 @@ impl Connection {
         timeout: Duration,
     ) -> Self {
         Self {
-            finder: MasterFinder::new(addresses.given),
-            #[cfg(feature = "etcd")]
-            directory: addresses.directory,
+            finder: MasterFinder::new(Arc::clone(&addresses.given)),
+            addresses,
             channel: None,
             stream: None,
             has_opened: false,
@@ -198,8 +186,8 @@ impl Connection {
         std::mem::take(&mut self.pushes)
     }
 
-    /// Waits for a message that was not asked for. Cancel safe.
-    pub(crate) async fn news(&mut self) -> News {
+    /// Waits for a change of leases that was not asked for. None: the stream broke. Cancel safe.
+    pub(crate) async fn push(&mut self) -> Option<doorman::GetCapacityResponse> {
         let Some(stream) = &mut self.stream else {
             return std::future::pending().await;
         };
@@ -208,14 +196,14 @@ impl Connection {
             Ok(message) => match (&message.mastership, asked) {
                 (Some(mastership), Some(asked)) => {
                     let _not_followed = self.redirected(&asked, mastership);
-                    News::Broken
+                    None
                 }
-                _ => News::Push(message),
+                _ => Some(message),
             },
             Err(status) => {
                 debug!(%status, "the stream broke");
                 self.disconnect();
-                News::Broken
+                None
             }
         }
     }
@@ -226,24 +214,18 @@ impl Connection {
     }
 
     /// Releases capacity; best effort.
-    pub(crate) async fn release(&mut self, request: doorman::ReleaseCapacityRequest) -> bool {
+    pub(crate) async fn release(&mut self, request: doorman::ReleaseCapacityRequest) {
         // A release need not go to a new master, nor wait for one.
-        let Some((channel, _)) = &self.channel else {
-            return false;
-        };
-        let mut client = client(channel.clone());
-        let answer = tokio::time::timeout(self.timeout, client.release_capacity(request)).await;
-        matches!(answer, Ok(Ok(_)))
-    }
-
-    /// Opens a channel to a master if there is none.
-    pub(crate) async fn connect(&mut self) -> Result<(), Failure> {
-        self.connected().await.map(|_| ())
+        if let Some((channel, _)) = &self.channel {
+            let mut client = client(channel.clone());
+            let release = client.release_capacity(request);
+            let _answer = tokio::time::timeout(self.timeout, release).await;
+        }
     }
 
     /// Returns the channel, and opens one if there is none. A new channel asks for the master first; a server that is
     /// too old for the question counts as the master.
-    async fn connected(&mut self) -> Result<(Dialed, Address), Failure> {
+    pub(crate) async fn connected(&mut self) -> Result<(Dialed, Address), Failure> {
         loop {
             if let Some(connected) = &self.channel {
                 return Ok(connected.clone());
@@ -297,7 +279,7 @@ impl Connection {
 
     /// Returns the server to connect to. While etcd does not answer, its last list counts.
     async fn target(&mut self) -> Result<Address, Failure> {
-        let looked = self.look_up().await;
+        let looked = self.addresses.look_up(&mut self.finder).await;
         self.finder.target().ok_or_else(|| {
             let problem = looked.err();
             let problem = problem.unwrap_or_else(|| "no address is known".to_owned());
@@ -306,23 +288,6 @@ impl Connection {
                 reason: Reason::Failed(FailureKind::OutOfReach),
             }
         })
-    }
-
-    /// Reads the servers from etcd, if that is due.
-    #[cfg(feature = "etcd")]
-    async fn look_up(&mut self) -> Result<(), String> {
-        match &self.directory {
-            Some(directory) if self.finder.is_look_due() => {
-                directory.look_up(&mut self.finder).await
-            }
-            _ => Ok(()),
-        }
-    }
-
-    #[cfg(not(feature = "etcd"))]
-    #[expect(clippy::unused_async, reason = "only etcd is waited for")]
-    async fn look_up(&mut self) -> Result<(), String> {
-        Ok(())
     }
 
     /// Follows the redirect of a server that is not the master, at once.
@@ -424,7 +389,7 @@ fn knows_master(answer: &doorman::DiscoveryResponse) -> bool {
 }
 
 /// Returns the text of a status with its innermost cause, such as "connection refused". Both may come from a server.
-fn described(status: &tonic::Status) -> String {
+pub(crate) fn described(status: &tonic::Status) -> String {
     let causes = std::iter::successors(status.source(), |&error| error.source());
     let message = visible::cut(status.message());
     match causes.last().map(ToString::to_string) {

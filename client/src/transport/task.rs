@@ -16,10 +16,10 @@ use crate::error::ResourceError;
 use crate::hooks::Hooks;
 use crate::lock::lock;
 use crate::slot::{Slot, View};
-use crate::state::{FailureKind, Release, Step};
+use crate::state::{FailureKind, Response, Step};
 use crate::time::Time;
 use crate::transport::book::{Book, earlier};
-use crate::transport::connection::{Connection, Failure, News, Reason};
+use crate::transport::connection::{Connection, Failure, Reason};
 use crate::transport::convert;
 use crate::transport::fake_answers::FakeAnswers;
 
@@ -229,24 +229,12 @@ impl Shared {
     }
 }
 
-/// A call under way, which returns the connection when it is over.
-type Call = Pin<Box<dyn Future<Output = (Box<Connection>, Done)> + Send>>;
-
-/// A finished call.
-enum Done {
-    Asked {
-        sequence: u64,
-        sent_since_epoch: Duration,
-        sent_at: Time,
-        outcome: Result<Option<doorman::GetCapacityResponse>, Failure>,
-    },
-    Released(u64),
-}
+/// A call under way, which handles its outcome, and then returns the connection.
+type Call = Pin<Box<dyn Future<Output = Box<Connection>> + Send>>;
 
 /// Runs until the client is closed, then releases everything.
 pub(crate) async fn run(shared: Arc<Shared>, connection: Connection) {
-    let mut idle = Some(Box::new(connection));
-    let mut call: Option<Call> = None;
+    let mut link = Err(Box::new(connection));
     loop {
         if shared.closing.load(Ordering::SeqCst) {
             break;
@@ -256,12 +244,7 @@ pub(crate) async fn run(shared: Arc<Shared>, connection: Connection) {
             shared.measure();
         }
         shared.publish();
-        if let Some(connection) = idle.take() {
-            match next_call(&shared, connection) {
-                Ok(started) => call = Some(started),
-                Err(connection) => idle = Some(connection),
-            }
-        }
+        link = link.or_else(|connection| next_call(&shared, connection));
         let until = {
             let book = shared.book();
             let step = match book.state.next_step(now) {
@@ -272,21 +255,18 @@ pub(crate) async fn run(shared: Arc<Shared>, connection: Connection) {
         };
         shared.is_due_at(until);
         shared.is_late.store(false, Ordering::Relaxed);
-        // A branch without a call or a time never comes.
-        tokio::select! {
-            Some((mut connection, done)) = async { Some(call.as_mut()?.await) } => {
-                call = None;
-                shared.book().note_streams(&mut connection, shared.clock.now());
-                handle(&shared, done);
-                // Some may have come before the answer, and yet know its request.
-                for push in connection.take_pushes() {
-                    handle_push(&shared, push);
-                }
-                idle = Some(connection);
+        let news = async {
+            match &mut link {
+                Ok(call) => Ok(call.await),
+                Err(connection) => Err(connection.push().await),
             }
-            Some(news) = async { Some(idle.as_mut()?.news().await) } => match news {
-                News::Push(push) => handle_push(&shared, push),
-                News::Broken => {
+        };
+        // A branch without a time never comes.
+        tokio::select! {
+            news = news => match news {
+                Ok(connection) => link = Err(connection),
+                Err(Some(push)) => handle_push(&shared, push),
+                Err(None) => {
                     let now = shared.clock.now();
                     shared.book().state.handle_disconnected(clock::chance(), now);
                 }
@@ -295,7 +275,7 @@ pub(crate) async fn run(shared: Arc<Shared>, connection: Connection) {
             () = shared.wake.notified() => {}
         }
     }
-    finish(&shared, idle, call).await;
+    finish(&shared, link).await;
     shared.closed.send_replace(true);
 }
 
@@ -304,15 +284,22 @@ fn next_call(
     shared: &Arc<Shared>,
     mut connection: Box<Connection>,
 ) -> Result<Call, Box<Connection>> {
-    let mut book = shared.book();
+    let (mut book, owned) = (shared.book(), Arc::clone(shared));
     match book.state.next_step(shared.clock.now()) {
         Step::Wait(_) => return Err(connection),
         Step::Release => {
             let release = book.state.release();
-            let (sequence, request) = (release.sequence, on_wire(shared, release));
+            let ids = release.resources.iter().map(ToString::to_string);
+            let request = doorman::ReleaseCapacityRequest {
+                incarnation: Some(shared.incarnation),
+                client_id: shared.client_id.clone(),
+                resource_id: ids.collect(),
+                sequence: Some(release.sequence),
+            };
             return Ok(Box::pin(async move {
                 connection.release(request).await;
-                (connection, Done::Released(sequence))
+                owned.book().state.handle_released(release.sequence);
+                connection
             }));
         }
         Step::Send => {}
@@ -332,25 +319,16 @@ fn next_call(
     let leases_end = state.leases_end(now);
     Ok(Box::pin(async move {
         let outcome = connection.get_capacity(wire, on_stream, leases_end).await;
-        (
-            connection,
-            Done::Asked {
-                sequence,
-                sent_since_epoch,
-                sent_at: now,
-                outcome,
-            },
-        )
+        let ended_at = owned.clock.now();
+        owned.book().note_streams(&mut connection, ended_at);
+        let outcome = outcome.map(|it| it.map(|it| convert::response(it, sent_since_epoch)));
+        handle(&owned, sequence, outcome, now);
+        // Some may have come before the answer, and yet know its request.
+        for push in connection.take_pushes() {
+            handle_push(&owned, push);
+        }
+        connection
     }))
-}
-
-fn on_wire(shared: &Shared, release: Release) -> doorman::ReleaseCapacityRequest {
-    doorman::ReleaseCapacityRequest {
-        incarnation: Some(shared.incarnation),
-        client_id: shared.client_id.clone(),
-        resource_id: release.resources.iter().map(ToString::to_string).collect(),
-        sequence: Some(release.sequence),
-    }
 }
 
 fn handle_push(shared: &Shared, push: doorman::GetCapacityResponse) {
@@ -359,25 +337,17 @@ fn handle_push(shared: &Shared, push: doorman::GetCapacityResponse) {
     shared.book().state.handle_push(&push, now);
 }
 
-fn handle(shared: &Shared, done: Done) {
-    let (sequence, sent_since_epoch, sent_at, outcome) = match done {
-        Done::Released(sequence) => {
-            shared.book().state.handle_released(sequence);
-            return;
-        }
-        Done::Asked {
-            sequence,
-            sent_since_epoch,
-            sent_at,
-            outcome,
-        } => (sequence, sent_since_epoch, sent_at, outcome),
-    };
+fn handle(
+    shared: &Shared,
+    sequence: u64,
+    outcome: Result<Option<Response>, Failure>,
+    sent_at: Time,
+) {
     let now = shared.clock.now();
     let took = now.since(sent_at);
     let mut book = shared.book();
     match outcome {
         Ok(Some(response)) => {
-            let response = convert::response(response, sent_since_epoch);
             let chance = clock::chance();
             book.state.handle_response(sequence, &response, chance, now);
             book.failure = None;
@@ -407,33 +377,21 @@ fn handle(shared: &Shared, done: Done) {
 }
 
 /// Ends a closed client: waits for a request under way, then releases all leases.
-async fn finish(shared: &Shared, idle: Option<Box<Connection>>, call: Option<Call>) {
+async fn finish(shared: &Arc<Shared>, link: Result<Call, Box<Connection>>) {
     // Admits nothing more: other clients may get the released capacity before the answer arrives.
     shared.close_slots();
     let end = async {
-        let mut connection = match (idle, call) {
-            (Some(connection), _) => connection,
-            (None, Some(call)) => {
-                let (connection, done) = call.await;
-                handle(shared, done);
-                connection
-            }
-            (None, None) => return,
+        let mut connection = match link {
+            Ok(call) => call.await,
+            Err(connection) => connection,
         };
         shared.book().close_all(shared.clock.now());
-        while let Some(release) = next_release(shared) {
-            let sequence = release.sequence;
-            connection.release(on_wire(shared, release)).await;
-            shared.book().state.handle_released(sequence);
+        // Only releases are left.
+        while let Ok(call) = next_call(shared, connection) {
+            connection = call.await;
         }
     };
     if tokio::time::timeout(CLOSE_TIMEOUT, end).await.is_err() {
         debug!("closed without an answer to the release; the leases will expire");
     }
-}
-
-fn next_release(shared: &Shared) -> Option<Release> {
-    let mut book = shared.book();
-    let is_due = book.state.next_step(shared.clock.now()) == Step::Release;
-    is_due.then(|| book.state.release())
 }

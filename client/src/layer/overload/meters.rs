@@ -40,27 +40,6 @@ pub(super) struct Meters {
     cost: Histogram,
 }
 
-/// State of a throttler at one moment.
-pub(super) struct Seen {
-    limit: u32,
-    in_flight: u32,
-    state: &'static str,
-    usual: f64,
-    waiting: [usize; Criticality::ALL.len()],
-}
-
-impl Seen {
-    pub(super) fn new<W>(throttler: &Throttler<W>) -> Self {
-        Self {
-            limit: throttler.limit(),
-            in_flight: throttler.in_flight(),
-            state: throttler.state(),
-            usual: throttler.usual_latency(),
-            waiting: Criticality::ALL.map(|tier| throttler.waiting(tier)),
-        }
-    }
-}
-
 impl Meters {
     pub(super) fn new(service: &str) -> Self {
         let service = || service.to_owned();
@@ -106,15 +85,15 @@ impl Meters {
     }
 
     /// Shows the state of the throttler.
-    pub(super) fn show(&self, seen: &Seen) {
-        self.limit.set(f64::from(seen.limit));
-        self.in_flight.set(f64::from(seen.in_flight));
-        self.usual.set(seen.usual);
+    pub(super) fn show<W>(&self, throttler: &Throttler<W>) {
+        self.limit.set(f64::from(throttler.limit()));
+        self.in_flight.set(f64::from(throttler.in_flight()));
+        self.usual.set(throttler.usual_latency());
         for (state, gauge) in STATES.iter().zip(&self.states) {
-            gauge.set(f64::from(u8::from(*state == seen.state)));
+            gauge.set(f64::from(u8::from(*state == throttler.state())));
         }
-        for (waiting, gauge) in seen.waiting.iter().zip(&self.waiting) {
-            gauge.set(*waiting as f64);
+        for (tier, gauge) in Criticality::ALL.into_iter().zip(&self.waiting) {
+            gauge.set(throttler.waiting(tier) as f64);
         }
     }
 

@@ -38,15 +38,9 @@ impl Limiter {
     /// Returns the texts of the descriptors whose rules are shared, each with its rule: a service may wait for the lease
     /// for `max_wait` before it decides.
     pub fn shared(&self, domain: &str, descriptors: &[Descriptor<'_>]) -> Vec<(String, Arc<Rule>)> {
-        self.with_asked(
-            domain,
-            descriptors,
-            None,
-            |in_force, domain, asked| match domain.is_some_and(|domain| domain.has_shared) {
-                true => in_force.shared(asked),
-                false => Vec::new(),
-            },
-        )
+        self.with_asked(domain, descriptors, None, |in_force, _domain, asked| {
+            in_force.shared(asked)
+        })
     }
 
     /// Counts what requests took in fact, whether or not it is available, or gives back what they did not use. The
@@ -159,19 +153,9 @@ impl Limiter {
         values: &'a BTreeMap<String, String>,
     ) -> Vec<Vec<Entry<'a>>> {
         self.with_rules(|in_force| {
-            let Some(domain) = in_force.rules.domain(domain) else {
-                return Vec::new();
-            };
-            let descriptors = domain.key_paths.iter().filter_map(|keys| {
-                let entries = keys.iter().map(|key| {
-                    let (key, value) = values.get_key_value(key)?;
-                    let value = Some(value.as_bytes());
-                    Some(Entry { key, value })
-                });
-                let entries: Vec<Entry<'a>> = entries.collect::<Option<_>>()?;
-                domain.root.find(&entries).map(|_| entries)
-            });
-            descriptors.collect()
+            let domain = in_force.rules.domain(domain).into_iter();
+            let found = domain.flat_map(|domain| domain.unordered(values));
+            found.map(|(_, entries)| entries).collect()
         })
     }
 
@@ -207,21 +191,29 @@ impl Limiter {
 }
 
 impl Domain {
-    /// Returns the number of the rule that has exactly these keys, in whatever order, and its entries.
-    fn find_unordered<'a>(
-        &'a self,
+    /// Returns the number of each rule whose keys are all in the set, in whatever order, and its entries.
+    fn unordered<'a>(
+        &self,
         values: &'a BTreeMap<String, String>,
-    ) -> Option<(usize, Vec<Entry<'a>>)> {
-        let mut paths = self.key_paths.iter();
-        paths.find_map(|keys| {
+    ) -> impl Iterator<Item = (usize, Vec<Entry<'a>>)> {
+        self.key_paths.iter().filter_map(|keys| {
             let entries = keys.iter().map(|key| {
-                let value = Some(values.get(key)?.as_bytes());
+                let (key, value) = values.get_key_value(key)?;
+                let value = Some(value.as_bytes());
                 Some(Entry { key, value })
             });
-            let entries: Vec<Entry<'_>> = entries.collect::<Option<_>>()?;
-            let number = self.root.find(&entries)?;
-            (entries.len() == values.len()).then_some((number, entries))
+            let entries: Vec<Entry<'a>> = entries.collect::<Option<_>>()?;
+            Some((self.root.find(&entries)?, entries))
         })
+    }
+
+    /// Returns the rule that has exactly these keys.
+    fn find_unordered<'a>(
+        &self,
+        values: &'a BTreeMap<String, String>,
+    ) -> Option<(usize, Vec<Entry<'a>>)> {
+        let mut found = self.unordered(values);
+        found.find(|(_, entries)| entries.len() == values.len())
     }
 }
 

@@ -268,11 +268,6 @@ fn clients_that_an_older_server_refuses_together_do_not_come_back_together() {
         let mut tenths = [0; 10];
         for back in back_after(kind) {
             assert!((least..most).contains(&back), "{kind:?}: {back}");
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "0 to 9"
-            )]
             let tenth = ((back - least) / (most - least) * 10.0) as usize;
             tenths[tenth] += 1;
         }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use doorward_limits::headers::{Form, Legacy, Policy, headers};
+use doorward_limits::headers::{Dialect, Form, Policy, headers};
 use doorward_limits::{Allowed, Answer, Decision, Reason, Standing, Units};
 use serde_json::Value;
 
@@ -54,21 +54,14 @@ pub(crate) fn play(case: &Value) -> Played {
             name: policy["name"].as_str().unwrap(),
             quota: units(&policy["quota"]).unwrap(),
             window: policy.get("window_ns").map(nanos),
-            unit: policy["unit"].as_str(),
-            partition_key: policy["partition_key"].as_str().map(str::as_bytes),
         })
         .collect();
-    let legacy = match case["legacy"].as_str() {
-        Some("delta") => Legacy::Delta,
-        Some("epoch") => Legacy::Epoch {
-            now: nanos(&case["now_unix_ns"]),
-        },
-        _ => Legacy::Off,
-    };
     let form = Form {
         jitter: nanos(&case["jitter_ns"]),
-        legacy,
-        ..Form::default()
+        dialect: match case["dialect"].as_str() {
+            Some("legacy") => Dialect::Legacy,
+            _ => Dialect::Draft11,
+        },
     };
     let made = headers(&policies, &answers, form);
     let made = made
