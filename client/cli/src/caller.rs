@@ -18,7 +18,7 @@ use doorward_proto::admin::v1 as admin;
 use doorward_proto::admin::v1::plans_client::PlansClient;
 use doorward_proto::doorman;
 use doorward_proto::doorman::capacity_client::CapacityClient;
-use doorward_session::address::{Address, ipv6_advice, missing_port};
+use doorward_session::address::{Address, ipv6_advice};
 use doorward_session::master_finder::{DeadEndReason, MasterFinder};
 use doorward_session::race::{self, HEAD_START};
 use doorward_session::visible;
@@ -299,9 +299,8 @@ impl MasterCaller {
         name: &str,
         ask: &impl AsyncFn(Channel) -> Answer<T>,
     ) -> Result<T, Miss> {
-        // The addresses in the flags are valid already. Only an address that a server named can be wrong here.
-        let endpoint = endpoint(address.as_str())
-            .map_err(|failure| Miss::Silent(format!("{name}: {failure}")))?;
+        let endpoint = Endpoint::from_shared(format!("http://{address}"))
+            .map_err(|error| Miss::Silent(format!("{name}: {error}")))?;
         let endpoint = endpoint.connect_timeout(self.timeout.min(CONNECT_MAX));
         let channel = self.dialer.channel(&endpoint);
         let until = Instant::now() + self.timeout.saturating_mul(PATIENCE);
@@ -377,51 +376,27 @@ fn miss_of(name: &str, status: &tonic::Status) -> Miss {
     }
 }
 
-/// An address of a flag. Its scheme must fit the way to servers.
+/// An address of a flag, with or without a scheme, which must fit the way to servers.
 fn parse_given(text: &str, is_tls: bool) -> Result<Address, Failure> {
-    let problem = match text.split_once("://") {
-        Some(("https", _)) if !is_tls => "https needs --ca",
-        Some(("http", _)) if is_tls => "with --ca, connections use TLS; give https",
-        _ => return parse(text),
+    let (scheme, address) = text.split_once("://").unwrap_or(("", text));
+    let problem = match scheme {
+        "https" if !is_tls => "https needs --ca",
+        "http" if is_tls => "with --ca, connections use TLS; give https",
+        "" | "http" | "https" => return parse(address.trim_end_matches('/')),
+        _ => "only http and https are spoken",
     };
     Err(Failure::Usage(format!("{text:?}: {problem}")))
 }
 
-/// A server's address, `host:port` with or without a scheme.
-pub(crate) fn parse(text: &str) -> Result<Address, Failure> {
-    let endpoint = endpoint(text)?;
-    Address::parse(&authority(&endpoint))
-        .map_err(|error| Failure::Usage(format!("{text:?} {error}")))
-}
-
-fn endpoint(address: &str) -> Result<Endpoint, Failure> {
-    if let Some(advice) = ipv6_advice(address) {
-        return Err(Failure::Usage(format!("{address:?}: {advice}")));
+/// A server's address, `host:port`.
+fn parse(text: &str) -> Result<Address, Failure> {
+    match (ipv6_advice(text), Address::parse(text)) {
+        (Some(advice), _) => Err(Failure::Usage(format!("{text:?}: {advice}"))),
+        (None, Err(error)) => Err(Failure::Usage(format!(
+            "the server address {text:?} {error}"
+        ))),
+        (None, Ok(address)) => Ok(address),
     }
-    let uri = if address.contains("://") {
-        address.to_owned()
-    } else {
-        format!("http://{address}")
-    };
-    let bad = |problem: &str| {
-        Failure::Usage(format!(
-            "{address:?} is no server address: {problem}; give host:port"
-        ))
-    };
-    let endpoint = Endpoint::from_shared(uri).map_err(|error| bad(&error.to_string()))?;
-    match (endpoint.uri().scheme_str(), endpoint.uri().port()) {
-        (Some("http" | "https"), Some(_)) => Ok(endpoint),
-        (Some("http" | "https"), None) => {
-            Err(bad(&format!("it {}", missing_port(&authority(&endpoint)))))
-        }
-        _ => Err(bad("only http and https are spoken")),
-    }
-}
-
-/// Its host and port.
-fn authority(endpoint: &Endpoint) -> String {
-    let authority = endpoint.uri().authority();
-    authority.map(ToString::to_string).unwrap_or_default()
 }
 
 /// A number above that of all requests sent before by this client id.
