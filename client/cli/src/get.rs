@@ -150,8 +150,12 @@ fn print(
     Ok(())
 }
 
-/// A client of the library, for what lasts longer than a call.
-pub(crate) async fn connect(common: &Common, client_id: String) -> Result<Client, Failure> {
+/// A client of the library, for what lasts longer than a call. `waits`: for a server.
+pub(crate) async fn connect(
+    common: &Common,
+    client_id: String,
+    waits: bool,
+) -> Result<Client, Failure> {
     let addresses = common.addresses();
     let mut builder = Client::builder()
         .id(client_id)
@@ -164,7 +168,11 @@ pub(crate) async fn connect(common: &Common, client_id: String) -> Result<Client
     if let Some(tls) = common.tls()? {
         builder = builder.tls(tls);
     }
-    let connected = builder.addresses(&addresses).connect().await;
+    let builder = builder.addresses(&addresses);
+    let connected = match waits {
+        true => builder.connect().await,
+        false => builder.connect_lazy(),
+    };
     connected.map_err(|error| match error {
         ConnectError::NotConnected { .. } => Failure::Unreachable(error.to_string()),
         _ => Failure::Usage(error.to_string()),
