@@ -410,32 +410,3 @@ pub(crate) fn new_client_id() -> String {
     let user: String = user.chars().filter(|c| !c.is_control()).take(100).collect();
     format!("{user}-{}-{:x}", std::process::id(), sequence())
 }
-
-/// The lease on a resource in an answer, or why there is none.
-pub(crate) fn lease_on<'a>(
-    response: &'a doorman::GetCapacityResponse,
-    resource: &str,
-) -> Result<&'a doorman::ResourceResponse, Failure> {
-    if let Some(answer) = response.response.iter().find(|r| r.resource_id == resource) {
-        return Ok(answer);
-    }
-    let mut refusals = response.refused.iter();
-    let refusal = refusals.find(|r| r.resource_id() == resource);
-    let message = refusal.map_or("the server has no template for it", |r| r.message());
-    let message = visible::cut(message);
-    Err(Failure::No(format!("{resource}: {message}")))
-}
-
-/// Returns the lease length and the refresh interval, from new fields or old ones.
-pub(crate) fn spans(lease: &doorman::Lease) -> (Duration, Duration) {
-    let seconds = |seconds: i64| Duration::from_secs(u64::try_from(seconds).unwrap_or(0));
-    let expires_in = match lease.expires_in_ms {
-        Some(millis) => Duration::from_millis(millis),
-        None => seconds(lease.expiry_time).saturating_sub(doorward_clock::wall()),
-    };
-    let refresh_in = match lease.refresh_in_ms {
-        Some(millis) => Duration::from_millis(millis),
-        None => seconds(lease.refresh_interval),
-    };
-    (expires_in, refresh_in)
-}
