@@ -7,7 +7,6 @@ mod reasoned_table;
 mod rules;
 mod states;
 pub(crate) mod tables;
-mod templates;
 mod tree;
 
 use std::collections::BTreeSet;
@@ -60,29 +59,31 @@ pub(crate) async fn run(common: &Common, flags: &StatusFlags) -> Result<(), Fail
             return Err(does_not_say(&status, "limits"));
         }
     }
-    let in_force = flags.templates.then(|| templates::in_force(&status));
-    let in_force = in_force.transpose()?;
+    if flags.templates && status.templates.is_empty() && status.templates_count > 0 {
+        return Err(does_not_say(&status, "templates"));
+    }
     let mut out = output::stdout();
     if common.output == Output::Json {
         // The output follows this program's schema, whatever the server's version.
         status.schema_version = STATUS_SCHEMA_VERSION;
         output::json(&mut out, &status)?;
-    } else if let (Output::Name, Some(templates)) = (common.output, &in_force) {
-        output::names(&mut out, templates.iter().map(|it| &it.identifier_glob))?;
+    } else if common.output == Output::Name && flags.templates {
+        let templates = status.templates.iter();
+        output::names(&mut out, templates.map(|it| &it.identifier_glob))?;
     } else if common.output == Output::Name {
         output::names(&mut out, status.resources.iter().map(|it| &it.resource_id))?;
     } else {
         let in_detail = flags.resource.is_some() || leases_max > 0;
         let palette = common.color.of_stdout();
         write_head(&mut out, &status, palette)?;
-        if let Some(templates) = in_force {
+        if flags.templates {
             if status.parent.is_some() {
                 writeln!(
                     out,
                     "the parent decides; these count if it sends no algorithm"
                 )?;
             }
-            table::of(&templates, palette).write(&mut out)?;
+            table::of(&status.templates, palette).write(&mut out)?;
         } else if flags.limits {
             limits::write_table(&mut out, &status.limits, palette)?;
         } else {
