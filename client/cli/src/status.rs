@@ -12,7 +12,6 @@ mod tree;
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 
-use doorward_engine::templates::glob::Glob;
 use doorward_proto::STATUS_SCHEMA_VERSION;
 use doorward_proto::admin::v1 as admin;
 use doorward_proto::admin::v1::{
@@ -122,11 +121,7 @@ async fn no_leases(caller: &MasterCaller, resource: &str, status: &Status, here:
     if let Some(near) = doorward_documents::near(resource, &names) {
         message += &format!("; did you mean {near}?");
     }
-    // Earlier versions do not say; then those of what is held are known.
-    let glob = status.template_match.as_ref().map(|it| it.glob.as_deref());
-    let is_match = |glob: &&str| Glob::parse(glob).is_ok_and(|glob| glob.matches(resource));
-    let mut globs = held.iter().map(|it| it.template());
-    match glob.or_else(|| globs.find(is_match).map(Some)) {
+    match status.template_match.as_ref().map(|it| &it.glob) {
         Some(Some(glob)) => {
             message += &format!(
                 ". A client that asks for it may get some: the template {glob:?} matches it"
