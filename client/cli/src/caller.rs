@@ -5,7 +5,6 @@
 
 pub(crate) mod instances;
 pub(crate) mod named_servers;
-mod plans;
 mod status_pages;
 
 use std::error::Error;
@@ -15,24 +14,34 @@ use std::time::Duration;
 use doorward_etcd::address::{self, EtcdNode, NodeAddress};
 use doorward_etcd::directory;
 use doorward_etcd::error::innermost;
+use doorward_proto::admin::v1 as admin;
+use doorward_proto::admin::v1::plans_client::PlansClient;
 use doorward_proto::doorman;
 use doorward_proto::doorman::capacity_client::CapacityClient;
-use doorward_session::address::{Address, ipv6_advice, missing_port};
+use doorward_session::address::{Address, ipv6_advice};
 use doorward_session::master_finder::{DeadEndReason, MasterFinder};
 use doorward_session::race::{self, HEAD_START};
 use doorward_session::visible;
 use doorward_tls::dialer::{Dialed as Channel, Dialer};
 use doorward_tls::http_port;
+use tokio::time::{Instant, timeout};
 use tonic::transport::Endpoint;
 
 use crate::common::{Common, hurried};
 use crate::failure::Failure;
 
-/// The largest answer, in bytes. Only a status may be larger.
+/// The largest answer, in bytes. Only a status or a plan may be larger.
 const ANSWER_BYTES_MAX: usize = 1024 * 1024;
+
+/// The largest page of a status or of a plan, in bytes. A plan has a mebibyte, and then the rest of a resource.
+const LOOK_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// Time for a connection, however long the answer may take.
 const CONNECT_MAX: Duration = Duration::from_secs(5);
+
+/// Time for which a busy server is asked again, in times the wait for an answer: it spends a limited time a second on
+/// looks, and says when to come back.
+const PATIENCE: u32 = 6;
 
 /// Calls the servers of a node.
 #[derive(Clone, Debug)]
@@ -54,6 +63,8 @@ type Answer<T> = Result<tonic::Response<T>, tonic::Status>;
 enum Miss {
     /// Nothing of use was heard from it: the next address may do better.
     Silent(String),
+    /// It answered, and names a master that does not answer: the next address may name another.
+    Misled(String),
     /// It answered, and knows of no master: the next address may.
     Masterless(String),
     /// The answer is no, and would be elsewhere.
@@ -63,7 +74,9 @@ enum Miss {
 impl From<Miss> for Failure {
     fn from(miss: Miss) -> Self {
         match miss {
-            Miss::Silent(problem) | Miss::Masterless(problem) => Self::Unreachable(problem),
+            Miss::Silent(problem) | Miss::Misled(problem) | Miss::Masterless(problem) => {
+                Self::Unreachable(problem)
+            }
             Miss::Final(failure) => failure,
         }
     }
@@ -105,6 +118,18 @@ impl MasterCaller {
         })
     }
 
+    /// Returns a caller of a server that another one named. It has our certificate, but sends no token, which the
+    /// server could use elsewhere.
+    pub(crate) fn claimed(&self, address: &str) -> Result<Self, Failure> {
+        Ok(Self {
+            addresses: Arc::new([parse(address)?]),
+            node: None,
+            dialer: self.dialer.clone().without_token(),
+            timeout: self.timeout,
+            is_claimed: true,
+        })
+    }
+
     /// Where to ask, in that order.
     async fn servers(&self) -> Result<Arc<[Address]>, Failure> {
         let Some(node) = &self.node else {
@@ -112,7 +137,7 @@ impl MasterCaller {
         };
         let keys = node.keys();
         let resolved = directory::resolve(&node.etcd.config, &keys);
-        let problem = match tokio::time::timeout(self.timeout, resolved).await {
+        let problem = match timeout(self.timeout, resolved).await {
             Ok(Ok(servers)) if !servers.addresses(&[]).is_empty() => {
                 return Ok(servers.addresses(&self.addresses));
             }
@@ -143,6 +168,19 @@ impl MasterCaller {
         self.call(ask, |answer| answer.mastership.clone()).await
     }
 
+    /// Asks the master what a change would give each holder.
+    pub(crate) async fn plan(
+        &self,
+        request: &admin::PlanRequest,
+    ) -> Result<admin::PlanResponse, Failure> {
+        let ask = async |channel| {
+            let mut plans = PlansClient::new(channel).max_decoding_message_size(LOOK_BYTES_MAX);
+            plans.plan(request.clone()).await
+        };
+        let master = |answer: &admin::PlanResponse| named(answer.master_address.clone());
+        self.call(ask, master).await
+    }
+
     /// Asks one address after the other until one answers, and follows it to the master.
     pub(crate) async fn call<T>(
         &self,
@@ -152,7 +190,7 @@ impl MasterCaller {
         let servers = self.servers().await?;
         let mut finder = MasterFinder::new(Arc::clone(&servers));
         let mut problems = self.begin_with_first_answer(&mut finder).await;
-        let mut is_silent = !problems.is_empty();
+        let (mut is_silent, mut is_misled) = (!problems.is_empty(), false);
         let turns = if is_silent { 0 } else { servers.len().max(1) };
         for _turn in 0..turns {
             match self.call_in_turn(&mut finder, &ask, &mastership).await {
@@ -160,6 +198,10 @@ impl MasterCaller {
                 Err(Miss::Silent(problem)) => {
                     problems.push(problem);
                     is_silent = true;
+                }
+                Err(Miss::Misled(problem)) => {
+                    problems.push(problem);
+                    is_misled = true;
                 }
                 Err(Miss::Masterless(problem)) => problems.push(problem),
                 Err(Miss::Final(failure)) => return Err(failure),
@@ -170,6 +212,10 @@ impl MasterCaller {
             return Err(Failure::Unreachable(problems));
         }
         let advice = match is_silent {
+            false if is_misled => {
+                "Try again once it does; doorward status --here shows the server that was asked"
+                    .to_owned()
+            }
             false => "Try again once there is one".to_owned(),
             true if self.dialer.is_tls() => {
                 "Does a server run there, with a certificate that --ca has signed? --server says where to look"
@@ -182,32 +228,6 @@ impl MasterCaller {
         // A problem may end with a question.
         let problems = problems.trim_end_matches('?');
         Err(Failure::Unreachable(format!("{problems}. {advice}")))
-    }
-
-    /// Asks a server, and then the master that its answer names, if `master` finds one in it.
-    async fn call_master<T>(
-        &self,
-        ask: impl AsyncFn(Channel) -> Answer<T>,
-        master: impl Fn(&T) -> Option<String>,
-        advice: &str,
-    ) -> Result<T, Failure> {
-        // An answer of the admin service names the master itself.
-        let answer = self.call(&ask, |_| None).await?;
-        let Some(master) = master(&answer) else {
-            return Ok(answer);
-        };
-        let mut finder = MasterFinder::new(Arc::default());
-        let named = finder.handle_redirect(Some(&master), None, Duration::ZERO);
-        let answer = match named {
-            Ok(_) => self.call_in_turn(&mut finder, &ask, &|_| None).await,
-            Err(lost) => Err(Miss::Silent(lost.to_string())),
-        };
-        answer.map_err(|miss| match miss.into() {
-            Failure::Unreachable(problem) => {
-                Failure::Unreachable(format!("the master does not answer: {problem}. {advice}"))
-            }
-            failure => failure,
-        })
     }
 
     /// Gives the turn to the first of several servers that answers. Returns the problem of each if none answers.
@@ -253,7 +273,11 @@ impl MasterCaller {
                 None => address.to_string(),
             };
             let asked = self.ask_once(&address, &name, ask).await;
-            let answer = asked.inspect_err(|_| _ = finder.handle_failure())?;
+            let asked = asked.inspect_err(|_| _ = finder.handle_failure());
+            let answer = asked.map_err(|miss| match miss {
+                Miss::Silent(problem) if named_by.is_some() => Miss::Misled(problem),
+                other => other,
+            })?;
             let Some(mastership) = mastership(&answer) else {
                 return Ok(answer);
             };
@@ -275,25 +299,46 @@ impl MasterCaller {
         name: &str,
         ask: &impl AsyncFn(Channel) -> Answer<T>,
     ) -> Result<T, Miss> {
-        // The addresses in the flags are valid already. Only an address that a server named can be wrong here.
-        let endpoint = endpoint(address.as_str())
-            .map_err(|failure| Miss::Silent(format!("{name}: {failure}")))?;
+        let endpoint = Endpoint::from_shared(format!("http://{address}"))
+            .map_err(|error| Miss::Silent(format!("{name}: {error}")))?;
         let endpoint = endpoint.connect_timeout(self.timeout.min(CONNECT_MAX));
         let channel = self.dialer.channel(&endpoint);
-        match tokio::time::timeout(self.timeout, ask(channel)).await {
-            Ok(Ok(answer)) => Ok(answer.into_inner()),
-            Ok(Err(status)) => Err(match self.dialer.refusal() {
+        let until = Instant::now() + self.timeout.saturating_mul(PATIENCE);
+        loop {
+            let status = match timeout(self.timeout, ask(channel.clone())).await {
+                Ok(Ok(answer)) => return Ok(answer.into_inner()),
+                Ok(Err(status)) => status,
+                Err(_) => {
+                    let problem = format!("{name} did not answer within {:?}", self.timeout);
+                    return Err(Miss::Silent(problem));
+                }
+            };
+            if let Some(wait) = pushback(&status).filter(|wait| Instant::now() + *wait < until) {
+                tokio::time::sleep(wait).await;
+                continue;
+            }
+            return Err(match self.dialer.refusal() {
                 Some(alert) if status.source().is_some() => Miss::Final(Failure::No(format!(
                     "{name} refuses our certificate: {alert}"
                 ))),
                 _ => miss_of(name, &status),
-            }),
-            Err(_) => {
-                let problem = format!("{name} did not answer within {:?}", self.timeout);
-                Err(Miss::Silent(problem))
-            }
+            });
         }
     }
+}
+
+/// When a server that has too much to do wants to be asked again.
+fn pushback(status: &tonic::Status) -> Option<Duration> {
+    let wait = status.metadata().get("grpc-retry-pushback-ms")?;
+    wait.to_str().ok()?.parse().ok().map(Duration::from_millis)
+}
+
+/// Returns the mastership in an answer of the admin service, which names the master if that is another server.
+fn named(master_address: Option<String>) -> Option<doorman::Mastership> {
+    master_address.map(|address| doorman::Mastership {
+        master_address: Some(address),
+        epoch: None,
+    })
 }
 
 fn capacity(channel: Channel) -> CapacityClient<Channel> {
@@ -331,51 +376,27 @@ fn miss_of(name: &str, status: &tonic::Status) -> Miss {
     }
 }
 
-/// An address of a flag. Its scheme must fit the way to servers.
+/// An address of a flag, with or without a scheme, which must fit the way to servers.
 fn parse_given(text: &str, is_tls: bool) -> Result<Address, Failure> {
-    let problem = match text.split_once("://") {
-        Some(("https", _)) if !is_tls => "https needs --ca",
-        Some(("http", _)) if is_tls => "with --ca, connections use TLS; give https",
-        _ => return parse(text),
+    let (scheme, address) = text.split_once("://").unwrap_or(("", text));
+    let problem = match scheme {
+        "https" if !is_tls => "https needs --ca",
+        "http" if is_tls => "with --ca, connections use TLS; give https",
+        "" | "http" | "https" => return parse(address.trim_end_matches('/')),
+        _ => "only http and https are spoken",
     };
     Err(Failure::Usage(format!("{text:?}: {problem}")))
 }
 
-/// A server's address, `host:port` with or without a scheme.
-pub(crate) fn parse(text: &str) -> Result<Address, Failure> {
-    let endpoint = endpoint(text)?;
-    Address::parse(&authority(&endpoint))
-        .map_err(|error| Failure::Usage(format!("{text:?} {error}")))
-}
-
-fn endpoint(address: &str) -> Result<Endpoint, Failure> {
-    if let Some(advice) = ipv6_advice(address) {
-        return Err(Failure::Usage(format!("{address:?}: {advice}")));
+/// A server's address, `host:port`.
+fn parse(text: &str) -> Result<Address, Failure> {
+    match (ipv6_advice(text), Address::parse(text)) {
+        (Some(advice), _) => Err(Failure::Usage(format!("{text:?}: {advice}"))),
+        (None, Err(error)) => Err(Failure::Usage(format!(
+            "the server address {text:?} {error}"
+        ))),
+        (None, Ok(address)) => Ok(address),
     }
-    let uri = if address.contains("://") {
-        address.to_owned()
-    } else {
-        format!("http://{address}")
-    };
-    let bad = |problem: &str| {
-        Failure::Usage(format!(
-            "{address:?} is no server address: {problem}; give host:port"
-        ))
-    };
-    let endpoint = Endpoint::from_shared(uri).map_err(|error| bad(&error.to_string()))?;
-    match (endpoint.uri().scheme_str(), endpoint.uri().port()) {
-        (Some("http" | "https"), Some(_)) => Ok(endpoint),
-        (Some("http" | "https"), None) => {
-            Err(bad(&format!("it {}", missing_port(&authority(&endpoint)))))
-        }
-        _ => Err(bad("only http and https are spoken")),
-    }
-}
-
-/// Its host and port.
-fn authority(endpoint: &Endpoint) -> String {
-    let authority = endpoint.uri().authority();
-    authority.map(ToString::to_string).unwrap_or_default()
 }
 
 /// A number above that of all requests sent before by this client id.
@@ -388,33 +409,4 @@ pub(crate) fn new_client_id() -> String {
     let user = std::env::var("USER").unwrap_or_else(|_| "doorward".to_owned());
     let user: String = user.chars().filter(|c| !c.is_control()).take(100).collect();
     format!("{user}-{}-{:x}", std::process::id(), sequence())
-}
-
-/// The lease on a resource in an answer, or why there is none.
-pub(crate) fn lease_on<'a>(
-    response: &'a doorman::GetCapacityResponse,
-    resource: &str,
-) -> Result<&'a doorman::ResourceResponse, Failure> {
-    if let Some(answer) = response.response.iter().find(|r| r.resource_id == resource) {
-        return Ok(answer);
-    }
-    let mut refusals = response.refused.iter();
-    let refusal = refusals.find(|r| r.resource_id() == resource);
-    let message = refusal.map_or("the server has no template for it", |r| r.message());
-    let message = visible::cut(message);
-    Err(Failure::No(format!("{resource}: {message}")))
-}
-
-/// Returns the lease length and the refresh interval, from new fields or old ones.
-pub(crate) fn spans(lease: &doorman::Lease) -> (Duration, Duration) {
-    let seconds = |seconds: i64| Duration::from_secs(u64::try_from(seconds).unwrap_or(0));
-    let expires_in = match lease.expires_in_ms {
-        Some(millis) => Duration::from_millis(millis),
-        None => seconds(lease.expiry_time).saturating_sub(doorward_clock::wall()),
-    };
-    let refresh_in = match lease.refresh_in_ms {
-        Some(millis) => Duration::from_millis(millis),
-        None => seconds(lease.refresh_interval),
-    };
-    (expires_in, refresh_in)
 }

@@ -36,7 +36,7 @@ pub(crate) struct Common {
     #[arg(short, long, value_enum, env = "DOORWARD_OUTPUT", default_value_t)]
     pub(crate) output: Output,
 
-    /// Time to wait for an answer. A plan asks a busy server again for six times as long; all servers of a tree have twelve
+    /// Time to wait for an answer. A busy server is asked again for six times as long; all servers of a tree have twelve
     /// times as long, a minute at most.
     #[arg(
         long,

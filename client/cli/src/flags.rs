@@ -286,8 +286,7 @@ pub(crate) struct GetFlags {
 pub(crate) struct WatchFlags {
     #[command(flatten)]
     pub(crate) ask: AskFlags,
-    /// Stop this long after the first lease. While no server answers, it tries for as many whole --timeout as fit, but
-    /// at least one.
+    /// Stop this long after the first lease. Without one, stop after --timeout and this long.
     #[arg(long = "for", value_name = "DURATION", value_parser = doorward_documents::parse_duration)]
     pub(crate) duration: Option<Duration>,
 }

@@ -3,17 +3,17 @@
 use std::io::Write;
 use std::time::Duration;
 
-use doorward::{Client, ConnectError};
+use doorward::state::{Granted, RefusalKind, Response};
+use doorward::{Client, ConnectError, wire};
 use doorward_etcd::address;
 use doorward_proto::doorman;
-use doorward_session::visible;
 use serde::Serialize;
 
-use crate::caller::{MasterCaller, lease_on, new_client_id, sequence, spans};
+use crate::caller::{MasterCaller, new_client_id, sequence};
 use crate::common::{Common, Output};
 use crate::failure::Failure;
 use crate::flags::{AskFlags, GetFlags};
-use crate::granted::{millis, number, tone_of};
+use crate::granted::{amount_of, millis, number, tone_of};
 use crate::output;
 use crate::why::{Explanation, LEARNING_ADVICE};
 use doorward_pages::numbers::typed_span as span;
@@ -43,7 +43,13 @@ pub(crate) async fn run(common: &Common, flags: &GetFlags) -> Result<(), Failure
     let caller = MasterCaller::new(common)?;
     let client = flags.ask.client.clone().unwrap_or_else(new_client_id);
     let response = ask(&caller, &flags.ask, &client, common.timeout).await?;
-    let answer = lease_on(&response, &flags.ask.resource)?;
+    let resource = &flags.ask.resource;
+    let Some(lease) = response.granted.iter().find(|it| it.resource == *resource) else {
+        let mut refused = response.refused.iter();
+        let refused = refused.find(|it| it.resource == *resource);
+        let why = refused.map_or("the server has no template for it", |it| &it.message);
+        return Err(Failure::No(format!("{resource}: {why}")));
+    };
     let mut released = None;
     if !flags.keep {
         let request = doorman::ReleaseCapacityRequest {
@@ -54,7 +60,7 @@ pub(crate) async fn run(common: &Common, flags: &GetFlags) -> Result<(), Failure
         };
         released = Some(caller.release(request).await.map(drop));
     }
-    print(common, &flags.ask, &client, answer, released)
+    print(common, &flags.ask, &client, lease, released)
 }
 
 /// Asks; again, for as long as there is time, while the server waits for its own parent.
@@ -63,7 +69,7 @@ async fn ask(
     ask: &AskFlags,
     client: &str,
     timeout: Duration,
-) -> Result<doorman::GetCapacityResponse, Failure> {
+) -> Result<Response, Failure> {
     let mut waited = Duration::ZERO;
     loop {
         let request = doorman::GetCapacityRequest {
@@ -77,14 +83,13 @@ async fn ask(
             }],
             sequence: Some(sequence()),
         };
-        let response = caller.get(request).await?;
-        let not_ready =
-            |refusal: &doorman::Refusal| refusal.reason() == doorman::refusal::Reason::NotReady;
-        match response.refused.iter().find(|refusal| not_ready(refusal)) {
+        let sent = doorward_clock::wall();
+        let response = wire::response(caller.get(request).await?, sent);
+        let mut refused = response.refused.iter();
+        match refused.find(|it| it.kind == RefusalKind::NotReady) {
             None => return Ok(response),
-            Some(refusal) if waited >= timeout => {
-                let said = visible::cut(refusal.message());
-                let message = format!("{}: {said}", ask.resource);
+            Some(refused) if waited >= timeout => {
+                let message = format!("{}: {}", ask.resource, refused.message);
                 return Err(Failure::Unreachable(message));
             }
             Some(_) => {
@@ -103,21 +108,24 @@ fn print(
     common: &Common,
     ask: &AskFlags,
     client: &str,
-    answer: &doorman::ResourceResponse,
+    lease: &Granted,
     released: Option<Result<(), Failure>>,
 ) -> Result<(), Failure> {
-    let (expires_in, refresh_in) = spans(&answer.gets);
-    let why = Explanation::of_answer(answer);
+    let why = Explanation {
+        limited_by: lease.limited_by,
+        learning_for: lease.learning_for,
+    };
+    let safe_capacity = lease.safe_capacity.map(amount_of);
     let mut out = output::stdout();
     if common.output == Output::Json {
         let lease = LeaseOutput {
-            resource: &answer.resource_id,
+            resource: &lease.resource,
             client,
             wants: ask.wants,
-            capacity: answer.gets.capacity,
-            expires_in_ms: millis(expires_in),
-            refresh_in_ms: millis(refresh_in),
-            safe_capacity: answer.safe_capacity,
+            capacity: lease.capacity,
+            expires_in_ms: millis(lease.expires_in),
+            refresh_in_ms: millis(lease.refresh_in),
+            safe_capacity,
             limited_by: why.word(),
             learning_for_ms: why.learning_for_ms(),
             released: matches!(released, Some(Ok(()))),
@@ -125,17 +133,17 @@ fn print(
         return Ok(output::json(&mut out, &lease)?);
     }
     let palette = common.color.of_stdout();
-    let capacity = answer.gets.capacity;
+    let capacity = lease.capacity;
     let gets = palette.paint(tone_of(capacity, ask.wants), &number(capacity));
-    let (wants, resource) = (number(ask.wants), &answer.resource_id);
+    let (wants, resource) = (number(ask.wants), &lease.resource);
     writeln!(out, "{gets} of {wants} that {client} wants of {resource}")?;
     if let Some(words) = why.words() {
         let words = palette.paint(Tone::Partial, &words);
         writeln!(out, "  why            {words}")?;
     }
-    let (expires, refresh) = (span(expires_in), span(refresh_in));
+    let (expires, refresh) = (span(lease.expires_in), span(lease.refresh_in));
     writeln!(out, "  expires in     {expires}; refresh in {refresh}")?;
-    if let Some(safe) = answer.safe_capacity.map(number) {
+    if let Some(safe) = safe_capacity.map(number) {
         writeln!(out, "  safe capacity  {safe} while no server answers")?;
     }
     let end = match released {
@@ -150,8 +158,12 @@ fn print(
     Ok(())
 }
 
-/// A client of the library, for what lasts longer than a call.
-pub(crate) async fn connect(common: &Common, client_id: String) -> Result<Client, Failure> {
+/// A client of the library, for what lasts longer than a call. `waits`: for a server.
+pub(crate) async fn connect(
+    common: &Common,
+    client_id: String,
+    waits: bool,
+) -> Result<Client, Failure> {
     let addresses = common.addresses();
     let mut builder = Client::builder()
         .id(client_id)
@@ -164,7 +176,11 @@ pub(crate) async fn connect(common: &Common, client_id: String) -> Result<Client
     if let Some(tls) = common.tls()? {
         builder = builder.tls(tls);
     }
-    let connected = builder.addresses(&addresses).connect().await;
+    let builder = builder.addresses(&addresses);
+    let connected = match waits {
+        true => builder.connect().await,
+        false => builder.connect_lazy(),
+    };
     connected.map_err(|error| match error {
         ConnectError::NotConnected { .. } => Failure::Unreachable(error.to_string()),
         _ => Failure::Usage(error.to_string()),

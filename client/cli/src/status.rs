@@ -7,13 +7,11 @@ mod reasoned_table;
 mod rules;
 mod states;
 pub(crate) mod tables;
-mod templates;
 mod tree;
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 
-use doorward_engine::templates::glob::Glob;
 use doorward_proto::STATUS_SCHEMA_VERSION;
 use doorward_proto::admin::v1 as admin;
 use doorward_proto::admin::v1::{
@@ -60,29 +58,31 @@ pub(crate) async fn run(common: &Common, flags: &StatusFlags) -> Result<(), Fail
             return Err(does_not_say(&status, "limits"));
         }
     }
-    let in_force = flags.templates.then(|| templates::in_force(&status));
-    let in_force = in_force.transpose()?;
+    if flags.templates && status.templates.is_empty() && status.templates_count > 0 {
+        return Err(does_not_say(&status, "templates"));
+    }
     let mut out = output::stdout();
     if common.output == Output::Json {
         // The output follows this program's schema, whatever the server's version.
         status.schema_version = STATUS_SCHEMA_VERSION;
         output::json(&mut out, &status)?;
-    } else if let (Output::Name, Some(templates)) = (common.output, &in_force) {
-        output::names(&mut out, templates.iter().map(|it| &it.identifier_glob))?;
+    } else if common.output == Output::Name && flags.templates {
+        let templates = status.templates.iter();
+        output::names(&mut out, templates.map(|it| &it.identifier_glob))?;
     } else if common.output == Output::Name {
         output::names(&mut out, status.resources.iter().map(|it| &it.resource_id))?;
     } else {
         let in_detail = flags.resource.is_some() || leases_max > 0;
         let palette = common.color.of_stdout();
         write_head(&mut out, &status, palette)?;
-        if let Some(templates) = in_force {
+        if flags.templates {
             if status.parent.is_some() {
                 writeln!(
                     out,
                     "the parent decides; these count if it sends no algorithm"
                 )?;
             }
-            table::of(&templates, palette).write(&mut out)?;
+            table::of(&status.templates, palette).write(&mut out)?;
         } else if flags.limits {
             limits::write_table(&mut out, &status.limits, palette)?;
         } else {
@@ -121,11 +121,7 @@ async fn no_leases(caller: &MasterCaller, resource: &str, status: &Status, here:
     if let Some(near) = doorward_documents::near(resource, &names) {
         message += &format!("; did you mean {near}?");
     }
-    // Earlier versions do not say; then those of what is held are known.
-    let glob = status.template_match.as_ref().map(|it| it.glob.as_deref());
-    let is_match = |glob: &&str| Glob::parse(glob).is_ok_and(|glob| glob.matches(resource));
-    let mut globs = held.iter().map(|it| it.template());
-    match glob.or_else(|| globs.find(is_match).map(Some)) {
+    match status.template_match.as_ref().map(|it| &it.glob) {
         Some(Some(glob)) => {
             message += &format!(
                 ". A client that asks for it may get some: the template {glob:?} matches it"

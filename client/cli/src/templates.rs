@@ -47,7 +47,8 @@ impl Shown for Located {
     }
 
     fn table(&self, palette: Palette) -> Table {
-        table::of(&self.templates, palette)
+        let templates = self.templates.iter().map(|it| table::shown(it));
+        table::of(&templates.collect::<Vec<_>>(), palette)
     }
 
     fn to_json(&self) -> Value {

@@ -25,62 +25,41 @@ use crate::watch::watch_line::Printer;
 const LOOK_INTERVAL: Duration = Duration::from_millis(500);
 
 pub(crate) async fn run(common: &Common, flags: &WatchFlags) -> Result<(), Failure> {
-    let mut interrupted = pin!(interruption()?);
-    let client_id = flags.ask.client.clone().unwrap_or_else(new_client_id);
-    let mut printer = Printer::new(common, flags);
-    let connected = connect(common, flags, client_id, &mut printer);
-    let client = tokio::select! {
-        client = connected => client?,
-        () = &mut interrupted => return Ok(()),
-    };
-    let watched = async {
-        let resource = client
-            .resource(&flags.ask.resource)
-            .priority(flags.ask.priority)
-            .wants(flags.ask.wants)
-            .open()
-            .map_err(|error| Failure::Usage(error.to_string()))?;
-        wait_for_lease(common, flags, &resource, &mut printer).await?;
-        watch(common, flags, &resource, &mut printer).await
-    };
-    let watched: Result<(), Failure> = tokio::select! {
-        watched = watched => watched,
+    let interrupted = interruption()?;
+    let mut client = None;
+    let watched = tokio::select! {
+        watched = hold(common, flags, &mut client) => watched,
         () = interrupted => Ok(()),
     };
-    client.close().await;
+    if let Some(client) = client {
+        client.close().await;
+    }
     watched
 }
 
-/// Connects, and prints that it waits. Without `--for`, it tries until it is interrupted.
-async fn connect(
+async fn hold(
     common: &Common,
     flags: &WatchFlags,
-    client_id: String,
-    printer: &mut Printer<'_>,
-) -> Result<Client, Failure> {
-    let attempts = |duration: Duration| duration.as_millis() / common.timeout.as_millis().max(1);
-    let mut left = flags.duration.map_or(u128::MAX, attempts);
-    let mut said = String::new();
-    loop {
-        let mut connected = pin!(get::connect(common, client_id.clone()));
-        let connected = tokio::select! {
-            connected = &mut connected => connected,
-            () = tokio::time::sleep(LOOK_INTERVAL), if said.is_empty() => {
-                printer.print_that_nobody_answers(&common.addresses())?;
-                connected.await
-            }
-        };
-        left = left.saturating_sub(1);
-        match connected {
-            Err(Failure::Unreachable(problem)) if left > 0 => {
-                if problem != said {
-                    writeln!(output::stderr(), "{problem}; trying again")?;
-                }
-                said = problem;
-            }
-            connected => return connected,
+    client: &mut Option<Client>,
+) -> Result<(), Failure> {
+    let id = flags.ask.client.clone().unwrap_or_else(new_client_id);
+    let patience = flags.duration.unwrap_or(Duration::MAX);
+    let client = client.insert(match get::connect(common, id.clone(), true).await {
+        Err(Failure::Unreachable(problem)) if patience > common.timeout => {
+            writeln!(output::stderr(), "{problem}; trying again")?;
+            get::connect(common, id, false).await?
         }
-    }
+        connected => connected?,
+    });
+    let resource = client
+        .resource(&flags.ask.resource)
+        .priority(flags.ask.priority)
+        .wants(flags.ask.wants)
+        .open()
+        .map_err(|error| Failure::Usage(error.to_string()))?;
+    let mut printer = Printer::new(common, flags);
+    wait_for_lease(common, flags, &resource, &mut printer).await?;
+    watch(common, flags, &resource, &mut printer).await
 }
 
 /// Waits for the first lease, and prints the reason of the wait.

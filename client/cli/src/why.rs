@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use doorward::{Holding, LimitedBy, Source};
 use doorward_pages::numbers::typed_span as span;
-use doorward_proto::doorman;
 use serde::Serialize;
 
 use crate::granted::{amount_of, millis};
@@ -20,21 +19,12 @@ in use for one lease length, `doorward learning end` at the root ends it now";
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Explanation {
     /// Absent: the server does not say, or there is no lease.
-    limited_by: Option<LimitedBy>,
+    pub(crate) limited_by: Option<LimitedBy>,
     /// Rest of learning mode, of the server or of one above it.
-    learning_for: Option<Duration>,
+    pub(crate) learning_for: Option<Duration>,
 }
 
 impl Explanation {
-    pub(crate) fn of_answer(answer: &doorman::ResourceResponse) -> Self {
-        let number = answer.limited_by;
-        let limit = number.and_then(|number| doorman::LimitedBy::try_from(number).ok());
-        Self {
-            limited_by: limit.and_then(limited_by),
-            learning_for: answer.learning_for_ms.map(Duration::from_millis),
-        }
-    }
-
     pub(crate) fn of_holding(holding: &Holding) -> Self {
         Self {
             limited_by: holding.limited_by,
@@ -127,19 +117,6 @@ fn seconds(left: Duration) -> String {
     } else {
         span(Duration::from_secs(whole))
     }
-}
-
-const fn limited_by(limit: doorman::LimitedBy) -> Option<LimitedBy> {
-    Some(match limit {
-        doorman::LimitedBy::Unspecified => return None,
-        doorman::LimitedBy::Wants => LimitedBy::Wants,
-        doorman::LimitedBy::Share => LimitedBy::Share,
-        doorman::LimitedBy::Others => LimitedBy::Others,
-        doorman::LimitedBy::Learning => LimitedBy::Learning,
-        doorman::LimitedBy::ParentLearning => LimitedBy::ParentLearning,
-        doorman::LimitedBy::CapacityLowered => LimitedBy::CapacityLowered,
-        doorman::LimitedBy::Parent => LimitedBy::Parent,
-    })
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
-use similar::{ChangeTag, TextDiff};
+use similar::TextDiff;
 
 use crate::documents::author::plain;
 use doorward_pages::terminal::{Palette, Tone};
@@ -23,28 +23,16 @@ pub(crate) fn write(
 ) -> io::Result<()> {
     let diff = TextDiff::configure().timeout(SEARCH).diff_lines(old, new);
     let mut unified = diff.unified_diff();
-    let mut header = Some([format!("--- {old_name}"), format!("+++ {new_name}")]);
-    for hunk in unified.context_radius(CONTEXT).iter_hunks() {
-        for line in header.take().into_iter().flatten() {
-            writeln!(out, "{}", palette.paint(Tone::Strong, &plain(&line)))?;
-        }
-        let place = hunk.header().to_string();
-        writeln!(out, "{}", palette.paint(Tone::Quiet, &place))?;
-        for change in hunk.iter_changes() {
-            let value = change.value();
-            let line = format!("{}{}", change.tag(), value.trim_end_matches('\n'));
-            // Lines that differ in nothing but their end would look the same.
-            let line = plain(line.trim_end_matches('\r'));
-            let line = match change.tag() {
-                ChangeTag::Equal => line.into_owned(),
-                ChangeTag::Delete => palette.paint(Tone::Bad, &line),
-                ChangeTag::Insert => palette.paint(Tone::Good, &line),
-            };
-            writeln!(out, "{line}")?;
-            if change.missing_newline() {
-                writeln!(out, "\\ No newline at end of file")?;
-            }
-        }
+    unified.context_radius(CONTEXT).header(old_name, new_name);
+    for (number, line) in unified.to_string().lines().enumerate() {
+        let tone = match line.get(..1) {
+            _ if number < 2 => Tone::Strong,
+            Some("@") => Tone::Quiet,
+            Some("-") => Tone::Bad,
+            Some("+") => Tone::Good,
+            _ => Tone::Plain,
+        };
+        writeln!(out, "{}", palette.paint(tone, &plain(line)))?;
     }
     Ok(())
 }

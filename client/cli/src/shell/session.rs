@@ -120,7 +120,7 @@ impl ShellSession {
         wants: f64,
         priority: i64,
     ) -> Result<ShellLease, Failure> {
-        let client = get::connect(&self.common, name.clone()).await?;
+        let client = get::connect(&self.common, name.clone(), true).await?;
         let opened = client.resource(id).wants(wants).priority(priority).open();
         let resource = opened.map_err(|error| Failure::Usage(error.to_string()))?;
         let lease = resource.wait_for_lease(self.common.timeout).await;

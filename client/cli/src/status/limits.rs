@@ -4,6 +4,7 @@
 //! A server of an earlier version does not say its limits: with `--limits` that is a failure, without it
 //! there is no line.
 
+use std::cmp::Reverse;
 use std::io::{self, Write};
 
 use doorward_pages::numbers::bytes;
@@ -16,36 +17,15 @@ use crate::granted::number;
 /// Limits that the line names.
 const NAMED_MAX: usize = 3;
 
-/// How a limit stands, the worst first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum LimitState {
-    /// At its bound.
-    Full,
-    /// Close to it.
-    NearlyFull,
-    /// Neither, but it was full.
-    HasRefused,
-    /// It has room, and refused nothing.
-    Well,
-}
+/// What is to be looked at about a limit: its tone, the mark in front of its line for who sees no colour, and words.
+type Trouble = (Tone, &'static str, &'static str);
 
-impl LimitState {
-    /// Returns its tone, and the mark in front of its line, for who sees no colour.
-    const fn shown(self) -> (Tone, &'static str) {
-        match self {
-            Self::Full => (Tone::Bad, "FULL"),
-            Self::NearlyFull | Self::HasRefused => (Tone::Partial, "!"),
-            Self::Well => (Tone::Quiet, ""),
-        }
-    }
-}
-
-fn state_of(limit: &LimitStatus) -> LimitState {
+/// Returns the trouble of a limit. None: it has room, and refused nothing.
+fn trouble_of(limit: &LimitStatus) -> Option<Trouble> {
     match limit.percent() {
-        Some(100..) => LimitState::Full,
-        Some(LimitStatus::NEARLY_PERCENT..) => LimitState::NearlyFull,
-        _ if limit.refused_count > 0 => LimitState::HasRefused,
-        _ => LimitState::Well,
+        Some(100..) => Some((Tone::Bad, "FULL", "is FULL")),
+        Some(LimitStatus::NEARLY_PERCENT..) => Some((Tone::Partial, "!", "is nearly full")),
+        _ => (limit.refused_count > 0).then_some((Tone::Partial, "!", "")),
     }
 }
 
@@ -72,11 +52,9 @@ pub(super) fn write_table(
     let mut table = Table::new(header, 2..6, palette);
     table.keep_whole(6);
     for limit in limits {
-        let (tone, mark) = state_of(limit).shown();
-        let what = match tone {
-            Tone::Quiet => Cell::new(&limit.description),
-            _ => palette.cell(Tone::Strong, &limit.description),
-        };
+        let trouble = trouble_of(limit);
+        let (tone, mark, _) = trouble.unwrap_or((Tone::Quiet, "", ""));
+        let what = trouble.map_or(Tone::Plain, |_| Tone::Strong);
         let share = match limit.percent() {
             None => "-".to_owned(),
             Some(0) if limit.used != Some(0) => "<1 %".to_owned(),
@@ -88,7 +66,7 @@ pub(super) fn write_table(
         };
         table.add([
             palette.cell(tone, mark),
-            what,
+            palette.cell(what, &limit.description),
             Cell::new(shown(limit, limit.used)),
             Cell::new(shown(limit, limit.max)),
             palette.cell(tone, share),
@@ -105,33 +83,26 @@ pub(super) fn write_line(
     limits: &[LimitStatus],
     palette: Palette,
 ) -> io::Result<()> {
-    let mut limits: Vec<&LimitStatus> = limits.iter().collect();
-    limits.retain(|limit| state_of(limit) != LimitState::Well);
-    limits.sort_by_key(|limit| state_of(limit));
-    let Some(worst) = limits.first() else {
+    let troubles = limits.iter().filter_map(|it| Some((it, trouble_of(it)?)));
+    let mut troubles: Vec<(&LimitStatus, Trouble)> = troubles.collect();
+    troubles.sort_by_key(|(limit, _)| Reverse(limit.percent()));
+    let Some((_, (tone, ..))) = troubles.first() else {
         return Ok(());
     };
-    let said = |limit: &&LimitStatus| {
+    let said = |(limit, (_, _, is)): &(&LimitStatus, Trouble)| {
         let flag = limit.flag.trim_start_matches('-');
-        let is = match state_of(limit) {
-            LimitState::Full => Some("is FULL".to_owned()),
-            LimitState::NearlyFull => Some("is nearly full".to_owned()),
-            LimitState::HasRefused | LimitState::Well => None,
-        };
-        let refused = limit.refused_count;
-        let refused = (refused > 0).then(|| format!("has refused {refused}"));
-        let parts: Vec<String> = is.into_iter().chain(refused).collect();
-        format!("{flag} {}", parts.join(", "))
+        match (*is, limit.refused_count) {
+            (is, 0) => format!("{flag} {is}"),
+            ("", refused) => format!("{flag} has refused {refused}"),
+            (is, refused) => format!("{flag} {is}, has refused {refused}"),
+        }
     };
-    let mut named: Vec<String> = limits.iter().map(said).collect();
-    let left = named.len().saturating_sub(NAMED_MAX);
-    named.truncate(NAMED_MAX);
+    let mut named: Vec<String> = troubles.iter().take(NAMED_MAX).map(said).collect();
+    let left = troubles.len().saturating_sub(NAMED_MAX);
     if left > 0 {
         named.push(format!("{left} more"));
     }
-    let (tone, _) = state_of(worst).shown();
-    let limits = palette.paint(tone, "limits");
-    let named = named.join("; ");
+    let (limits, named) = (palette.paint(*tone, "limits"), named.join("; "));
     writeln!(
         out,
         "{limits}: {named} (refusals since the start); doorward status --limits lists all"
@@ -145,14 +116,14 @@ mod tests {
     #[test]
     fn a_limit_is_full_before_it_is_anything_else() {
         for (used, max, refused, expected) in [
-            (Some(10), Some(10), 3, LimitState::Full),
-            (Some(8), Some(10), 3, LimitState::NearlyFull),
-            (Some(7), Some(10), 3, LimitState::HasRefused),
-            (Some(7), Some(10), 0, LimitState::Well),
-            (Some(0), Some(0), 0, LimitState::Full),
-            (None, Some(10), 0, LimitState::Well),
-            (Some(10), None, 1, LimitState::HasRefused),
-            (Some(u64::MAX), Some(u64::MAX), 0, LimitState::Full),
+            (Some(10), Some(10), 3, Some("is FULL")),
+            (Some(8), Some(10), 3, Some("is nearly full")),
+            (Some(7), Some(10), 3, Some("")),
+            (Some(7), Some(10), 0, None),
+            (Some(0), Some(0), 0, Some("is FULL")),
+            (None, Some(10), 0, None),
+            (Some(10), None, 1, Some("")),
+            (Some(u64::MAX), Some(u64::MAX), 0, Some("is FULL")),
         ] {
             let limit = LimitStatus {
                 used,
@@ -160,7 +131,8 @@ mod tests {
                 refused_count: refused,
                 ..LimitStatus::default()
             };
-            assert_eq!(state_of(&limit), expected, "{used:?} of {max:?}, {refused}");
+            let found = trouble_of(&limit).map(|(_, _, words)| words);
+            assert_eq!(found, expected, "{used:?} of {max:?}, {refused}");
         }
     }
 }

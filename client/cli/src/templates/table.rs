@@ -1,36 +1,49 @@
-//! Templates as `doorward templates check` lists them.
-
-use std::sync::Arc;
+//! Templates as `doorward templates check` and `doorward status --templates` list them.
 
 use doorward_engine::amount::Amount;
 use doorward_engine::claims::Subclients;
 use doorward_engine::templates::{Template, Templates};
-use doorward_pages::numbers::typed_span as span;
 use doorward_pages::terminal::{Column, Palette, Table, Tone, cell};
+use doorward_proto::admin::v1::TemplateStatus;
+use doorward_session::time::millis;
 use serde_json::{Value, json};
 
-use crate::granted::number;
+use crate::granted::{number, span};
 
-const COLUMNS: &[Column<Arc<Template>>] = &[
+const COLUMNS: &[Column<TemplateStatus>] = &[
     ("glob", |it, palette| {
         palette.cell(Tone::Strong, &it.identifier_glob)
     }),
-    ("algorithm", |it, _| cell(it.algorithm.kind)),
+    ("algorithm", |it, _| cell(&it.kind)),
     ("capacity", |it, _| cell(capacity(it))),
     ("safe", |it, _| {
-        let safe = it.safe_capacity.map(f64::from);
+        let safe = it.safe_capacity;
         cell(safe.map_or_else(|| "dynamic".to_owned(), number))
     }),
-    ("lease", |it, _| cell(span(it.algorithm.lease_length))),
-    ("refresh", |it, _| cell(span(it.algorithm.refresh_interval))),
-    ("learning", |it, _| {
-        cell(span(it.algorithm.learning_mode_duration))
-    }),
+    ("lease", |it, _| cell(span(it.lease_length_ms))),
+    ("refresh", |it, _| cell(span(it.refresh_interval_ms))),
+    ("learning", |it, _| cell(span(it.learning_mode_duration_ms))),
 ];
 
 /// Returns a table with a line for each template.
-pub(crate) fn of(templates: &Templates, palette: Palette) -> Table {
-    Table::of(COLUMNS, 2..7, templates.iter(), palette)
+pub(crate) fn of(templates: &[TemplateStatus], palette: Palette) -> Table {
+    Table::of(COLUMNS, 2..7, templates, palette)
+}
+
+/// Returns what a table shows of a template.
+pub(super) fn shown(template: &Template) -> TemplateStatus {
+    let algorithm = &template.algorithm;
+    TemplateStatus {
+        identifier_glob: template.identifier_glob.clone(),
+        kind: algorithm.kind.to_string(),
+        capacity: template.capacity.get(),
+        wants_max: template.holder_bounds.wants_max.map(Amount::get),
+        safe_capacity: template.safe_capacity.map(f64::from),
+        lease_length_ms: millis(algorithm.lease_length),
+        refresh_interval_ms: millis(algorithm.refresh_interval),
+        learning_mode_duration_ms: millis(algorithm.learning_mode_duration),
+        ..TemplateStatus::default()
+    }
 }
 
 /// Returns the templates for programs. Its field names are an interface.
@@ -54,10 +67,10 @@ pub(super) fn to_json(templates: &Templates) -> Value {
 }
 
 /// Returns the capacity as text, with the most that one client can have, if that is limited.
-fn capacity(template: &Template) -> String {
-    let capacity = number(template.capacity.get());
-    match template.holder_bounds.wants_max {
-        Some(most) => format!("{capacity} ({} a client)", number(most.get())),
+fn capacity(template: &TemplateStatus) -> String {
+    let capacity = number(template.capacity);
+    match template.wants_max.map(number) {
+        Some(most) => format!("{capacity} ({most} a client)"),
         None => capacity,
     }
 }

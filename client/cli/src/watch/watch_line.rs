@@ -101,27 +101,6 @@ impl<'a> Printer<'a> {
         Ok(())
     }
 
-    /// That there is no connection yet.
-    pub(super) fn print_that_nobody_answers(
-        &mut self,
-        addresses: &[String],
-    ) -> Result<(), Failure> {
-        let wants = self.flags.ask.wants;
-        let holding = Holding {
-            // No safe capacity is known.
-            capacity: Capacity::NONE,
-            source: Source::Mode,
-            remaining: None,
-            changes_in: None,
-            then: Capacity::NONE,
-            limited_by: None,
-            learning_for: None,
-        };
-        self.since = Some(wall());
-        let problem = format!("no answer yet of {}", addresses.join(", "));
-        self.write(wants, &holding, Some(problem))
-    }
-
     fn write(&self, wants: f64, holding: &Holding, problem: Option<String>) -> Result<(), Failure> {
         let mut out = output::stdout();
         let now = wall();

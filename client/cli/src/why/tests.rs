@@ -3,22 +3,20 @@
 use super::*;
 
 #[track_caller]
-fn check(limit: Option<doorman::LimitedBy>, millis: Option<u64>, words: Option<&str>) {
-    let why = Explanation::of_answer(&doorman::ResourceResponse {
-        limited_by: limit.map(Into::into),
-        learning_for_ms: millis,
-        ..doorman::ResourceResponse::default()
-    });
+fn check(limit: Option<LimitedBy>, millis: Option<u64>, words: Option<&str>) {
+    let why = Explanation {
+        limited_by: limit,
+        learning_for: millis.map(Duration::from_millis),
+    };
     assert_eq!(why.words().as_deref(), words, "{limit:?} {millis:?}");
 }
 
 #[test]
 fn learning_mode_is_printed_with_its_end_and_what_is_not_known_is_not_printed() {
-    use doorman::LimitedBy::{Learning, ParentLearning, Share, Unspecified, Wants};
+    use LimitedBy::{Learning, ParentLearning, Share, Wants};
 
     check(None, None, None);
     check(None, Some(9_000), None);
-    check(Some(Unspecified), None, None);
     check(Some(Wants), Some(9_000), None);
     check(
         Some(Learning),
@@ -46,13 +44,4 @@ fn learning_mode_is_printed_with_its_end_and_what_is_not_known_is_not_printed() 
         None,
         Some("its share; the capacity does not cover all wants"),
     );
-}
-
-#[test]
-fn a_limit_of_a_newer_server_is_none_that_is_known() {
-    let why = Explanation::of_answer(&doorman::ResourceResponse {
-        limited_by: Some(99),
-        ..doorman::ResourceResponse::default()
-    });
-    assert_eq!((why.words(), why.word()), (None, None));
 }
