@@ -51,6 +51,7 @@ impl Level {
 #[derive(Clone, Debug, Default)]
 pub struct ClaimIndex {
     claims: Claims,
+    sums: Sums,
     /// Number of claims; equal claims count each.
     len: usize,
 }
@@ -115,8 +116,6 @@ impl Claims {
         found
     }
 
-    // Most callers need one of the two.
-    #[inline]
     fn sums(&self) -> Sums {
         match self {
             Self::One(leaf) => leaf.sums(),
@@ -144,17 +143,18 @@ impl ClaimIndex {
 
     /// Σ wants, to a few ulp.
     pub fn total_wants(&self) -> f64 {
-        self.claims.sums().wants
+        self.sums.wants
     }
 
     /// Σ subclients, to a few ulp (exact for whole numbers).
     pub fn total_subclients(&self) -> f64 {
-        self.claims.sums().subclients
+        self.sums.subclients
     }
 
     /// Inserts a claim. O(log n).
     pub fn insert(&mut self, claim: Claim) {
         self.claims.insert(Key::of(claim));
+        self.sums = self.claims.sums();
         self.len += 1;
     }
 
@@ -167,10 +167,11 @@ impl ClaimIndex {
             self.len -= 1;
         }
         if self.len > 0 {
+            self.sums = self.claims.sums();
             return None;
         }
         // An emptied tree frees its memory.
-        match std::mem::take(&mut self.claims) {
+        match std::mem::take(self).claims {
             Claims::Many(tree) if tree.has_had_many() => Some(EmptiedTree(tree)),
             _ => None,
         }
@@ -180,6 +181,7 @@ impl ClaimIndex {
     pub fn replace(&mut self, before: Claim, after: Claim) -> bool {
         let found = self.claims.replace(Key::of(before), Key::of(after));
         debug_assert!(found, "{before:?} is not in the index");
+        self.sums = self.claims.sums();
         self.len += usize::from(!found);
         found
     }
@@ -191,11 +193,7 @@ impl ClaimIndex {
 
     /// The piece of the demand curve around a level. O(log n).
     pub(crate) fn line_at(&self, level: f64) -> Line {
-        match &self.claims {
-            Claims::One(leaf) => leaf.piece_at(level, 0.0, 0.0).line,
-            Claims::Few(leaf) => leaf.piece_at(level, 0.0, 0.0).line,
-            Claims::Many(tree) => tree.line_at(level),
-        }
+        self.cut_at(|_| level, |ratio, _| ratio > level).line
     }
 
     /// Returns the level w* at which all claims together get `capacity`, or all they want. O(log n).
@@ -203,11 +201,10 @@ impl ClaimIndex {
         if is_enough(capacity, self.total_wants()) {
             return Level::AboveAll;
         }
-        let level = match &self.claims {
-            Claims::One(leaf) => leaf.level_for(capacity, 0.0, 0.0),
-            Claims::Few(leaf) => leaf.level_for(capacity, 0.0, 0.0),
-            Claims::Many(tree) => tree.level_for(capacity),
-        };
+        let level_on = |line: Line| line.level_for(capacity);
+        let is_behind = |ratio, line: Line| line.demand_at(ratio) > capacity;
+        let Cut { line, .. } = self.cut_at(level_on, is_behind);
+        let level = (line.subclients > 0.0).then(|| line.level_for(capacity));
         level.map_or(Level::AboveAll, Level::At)
     }
 
@@ -216,10 +213,23 @@ impl ClaimIndex {
     ///
     /// Of all points of D, this is the one farthest above a line of that slope.
     pub(crate) fn vertex(&self, slope: f64) -> Option<(f64, f64)> {
+        let Cut { line, last, .. } = self.cut(|_, line| line.subclients <= slope);
+        last.map(|ratio| (ratio, line.demand_at(ratio)))
+    }
+
+    /// Returns the cut at the level that `level_on` finds on its piece of D.
+    fn cut_at(&self, level_on: impl Fn(Line) -> f64, is_behind: impl Fn(f64, Line) -> bool) -> Cut {
         match &self.claims {
-            Claims::One(leaf) => leaf.vertex(slope, 0.0, 0.0),
-            Claims::Few(leaf) => leaf.vertex(slope, 0.0, 0.0),
-            Claims::Many(tree) => tree.vertex(slope),
+            Claims::Many(tree) => tree.cut_at(level_on, &is_behind),
+            _ => self.cut(is_behind),
+        }
+    }
+
+    fn cut(&self, is_behind: impl Fn(f64, Line) -> bool) -> Cut {
+        match &self.claims {
+            Claims::One(leaf) => leaf.cut(Line::default(), &is_behind),
+            Claims::Few(leaf) => leaf.cut(Line::default(), &is_behind),
+            Claims::Many(tree) => tree.cut(&is_behind),
         }
     }
 
@@ -272,13 +282,15 @@ pub(crate) struct Line {
     pub(crate) subclients: f64,
 }
 
-/// A [`Line`], and the levels at which the demand curve is known to be on it.
+/// A place between two claims.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Piece {
-    pub(super) from: f64,
-    /// Not included.
-    pub(super) to: f64,
+pub(super) struct Cut {
+    /// D between the two.
     pub(super) line: Line,
+    /// The ratio of the claim in front of it, if that is in the same leaf.
+    pub(super) last: Option<f64>,
+    /// The ratio of the claim behind it, if that is in the same leaf.
+    pub(super) next: Option<f64>,
 }
 
 impl Line {
@@ -299,12 +311,6 @@ impl Line {
             subclients: self.subclients + other.subclients,
         }
     }
-}
-
-/// A length or a position as it is stored: of a leaf or an inner node, which have few places.
-pub(super) fn narrow(len: usize) -> u8 {
-    debug_assert!(len <= usize::from(u8::MAX));
-    u8::try_from(len).unwrap_or(u8::MAX)
 }
 
 #[cfg(test)]

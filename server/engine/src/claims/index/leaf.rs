@@ -8,7 +8,7 @@
     reason = "positions are within the arrays, see above"
 )]
 
-use crate::claims::index::{Key, Line, Piece, Sums, narrow};
+use crate::claims::index::{Cut, Key, Line, Sums};
 
 /// Largest number of different claims in a leaf of a tree.
 pub(super) const LEAF_MAX: usize = 16;
@@ -20,7 +20,7 @@ const LANES: usize = 4;
 /// without reading the length.
 #[derive(Clone, Debug)]
 pub(super) struct Leaf<const MAX: usize> {
-    len: u8,
+    len: u32,
     counts: [u32; MAX],
     wants: [f64; MAX],
     subclients: LeafSubclients<MAX>,
@@ -49,7 +49,7 @@ impl<const MAX: usize> Leaf<MAX> {
     }
 
     pub(super) fn len(&self) -> usize {
-        usize::from(self.len)
+        self.len as usize
     }
 
     /// Returns a number whose computation reads nearly the whole leaf.
@@ -209,7 +209,7 @@ impl<const MAX: usize> Leaf<MAX> {
         let gone = at..self.len();
         self.counts[gone.clone()].fill(0);
         self.wants[gone].fill(0.0);
-        self.len = narrow(at);
+        self.len = at as u32;
     }
 
     /// Removes one claim. Returns whether it was present.
@@ -280,81 +280,34 @@ impl<const MAX: usize> Leaf<MAX> {
         merge
     }
 
-    /// The piece of the demand curve around a level, given Σ wants of all leaves before this one and Σ subclients of
-    /// all after it.
-    pub(super) fn piece_at(&self, level: f64, wants_before: f64, subclients_after: f64) -> Piece {
-        let (mut wants, mut subclients) = (wants_before, 0.0);
-        // Where the neighbours end is not known here.
-        let (mut from, mut to) = (level, level.next_up());
-        for position in 0..self.len() {
-            let ratio = self.ratio_at(position);
-            if ratio <= level {
-                wants += self.wants_at(position);
-                from = ratio;
-            } else {
-                if subclients == 0.0 {
-                    to = ratio;
-                }
-                subclients += self.subclients_at(position);
-            }
-        }
-        let subclients = subclients + subclients_after;
-        Piece {
-            from,
-            to,
-            line: Line { wants, subclients },
-        }
-    }
-
-    /// Finds the first claim after which at most `slope` subclients are left, given the sums before and after this
-    /// leaf. The claim is in this leaf. Returns its ratio, and D there.
-    pub(super) fn vertex(&self, slope: f64, before: f64, after: f64) -> Option<(f64, f64)> {
-        let mut after = after;
-        let mut position = self.len();
-        while position > 0 && after <= slope {
-            position -= 1;
-            let with = after + self.subclients_at(position);
-            if with > slope {
-                let wants: f64 = (0..=position).map(|at| self.wants_at(at)).sum();
-                let level = self.ratio_at(position);
-                return Some((level, before + wants + level * after));
-            }
-            after = with;
-        }
-        None
-    }
-
     /// Returns the largest ratio.
     pub(super) fn last_ratio(&self) -> Option<f64> {
         self.len().checked_sub(1).map(|last| self.ratio_at(last))
     }
 
-    /// Returns the level at which all claims together get `capacity`. It lies in this leaf or at its edge. Returns
-    /// nothing if it is above all claims.
-    pub(super) fn level_for(
-        &self,
-        capacity: f64,
-        wants_before: f64,
-        subclients_after: f64,
-    ) -> Option<f64> {
-        // Σ subclients of all claims behind each position.
+    /// Cuts the claims in two, in front of the first one that `is_behind` ([`Tree::cut`](super::tree::Tree::cut)).
+    pub(super) fn cut(&self, outside: Line, is_behind: &impl Fn(f64, Line) -> bool) -> Cut {
+        // Σ subclients from each position on.
         let mut behind = [0.0; MAX];
-        let mut after = subclients_after;
+        let mut subclients = outside.subclients;
         for (position, behind) in behind.iter_mut().enumerate().take(self.len()).rev() {
-            *behind = after;
-            after += self.subclients_at(position);
+            subclients += self.subclients_at(position);
+            *behind = subclients;
         }
-        let mut wants = wants_before;
-        for (position, behind) in behind.into_iter().enumerate().take(self.len()) {
-            let satisfied = wants + self.wants_at(position);
-            // D at this claim's ratio: this claim and all before it have their wants.
-            if satisfied + self.ratio_at(position) * behind > capacity {
-                let rising = behind + self.subclients_at(position);
-                return Some(((capacity - wants) / rising).max(0.0));
+        let (mut wants, mut last) = (outside.wants, None);
+        for (position, subclients) in behind.into_iter().enumerate().take(self.len()) {
+            let (ratio, line) = (self.ratio_at(position), Line { wants, subclients });
+            if is_behind(ratio, line) {
+                let next = Some(ratio);
+                return Cut { line, last, next };
             }
-            wants = satisfied;
+            (wants, last) = (wants + self.wants_at(position), Some(ratio));
         }
-        (subclients_after > 0.0).then(|| ((capacity - wants) / subclients_after).max(0.0))
+        Cut {
+            line: Line { wants, ..outside },
+            last,
+            next: None,
+        }
     }
 }
 
