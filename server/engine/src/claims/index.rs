@@ -125,11 +125,6 @@ impl Claims {
     }
 }
 
-/// Tree of an index that had many claims and has none now. It still has all its leaves. Dropping a hundred thousand
-/// leaves takes long, so the owner drops the tree on a thread that serves no request.
-#[derive(Debug)]
-pub struct EmptiedTree(#[expect(dead_code, reason = "it is to be dropped")] Box<Tree>);
-
 impl ClaimIndex {
     /// Number of claims.
     pub fn len(&self) -> usize {
@@ -158,23 +153,16 @@ impl ClaimIndex {
         self.len += 1;
     }
 
-    /// Removes a claim that was inserted, equal to the bit. O(log n). Returns the tree if it is now empty and was
-    /// large.
-    pub fn remove(&mut self, claim: Claim) -> Option<EmptiedTree> {
+    /// Removes a claim that was inserted, equal to the bit. O(log n).
+    pub fn remove(&mut self, claim: Claim) {
         let found = self.claims.remove(Key::of(claim));
         debug_assert!(found, "{claim:?} is not in the index");
-        if found {
-            self.len -= 1;
+        self.len -= usize::from(found);
+        if self.is_empty() {
+            // An emptied tree frees its memory: a few hundred pieces of a million claims.
+            self.claims = Claims::default();
         }
-        if self.len > 0 {
-            self.sums = self.claims.sums();
-            return None;
-        }
-        // An emptied tree frees its memory.
-        match std::mem::take(self).claims {
-            Claims::Many(tree) if tree.has_had_many() => Some(EmptiedTree(tree)),
-            _ => None,
-        }
+        self.sums = self.claims.sums();
     }
 
     /// Replaces a claim that was inserted by another one. O(log n). Returns whether the first one was present.

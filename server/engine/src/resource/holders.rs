@@ -195,10 +195,9 @@ impl Holders {
             return;
         };
         let before = &holding.demand;
-        let Effects { charges, waste, .. } = &mut self.effects;
-        self.arrivals.note_demand(holding, demand, charges);
-        self.claims
-            .replace_all(before, demand, |tree| waste.push(Box::new(tree)));
+        self.arrivals
+            .note_demand(holding, demand, &mut self.effects.charges);
+        self.claims.replace_all(before, demand);
         self.table.change_demand(slot, demand.clone());
         self.note_demand_changed();
     }
@@ -314,10 +313,8 @@ impl Holders {
 
     /// A holder was taken out of the table.
     fn note_gone(&mut self, gone: &Holding, recovery: Option<&mut Recovery>) {
-        let Effects { charges, waste, .. } = &mut self.effects;
-        self.claims
-            .remove_all(&gone.demand, |tree| waste.push(Box::new(tree)));
-        self.arrivals.note_gone(gone, charges);
+        self.claims.remove_all(&gone.demand);
+        self.arrivals.note_gone(gone, &mut self.effects.charges);
         if let Some(recovery) = recovery {
             recovery.note_gone(self.table.name_hash(&gone.holder()));
         }

@@ -23,7 +23,7 @@ pub(super) struct Leaf<const MAX: usize> {
     len: u32,
     counts: [u32; MAX],
     wants: [f64; MAX],
-    subclients: LeafSubclients<MAX>,
+    subclients: [f64; MAX],
 }
 
 impl<const MAX: usize> Default for Leaf<MAX> {
@@ -32,7 +32,7 @@ impl<const MAX: usize> Default for Leaf<MAX> {
             len: 0,
             counts: [0; MAX],
             wants: [0.0; MAX],
-            subclients: LeafSubclients::default(),
+            subclients: [0.0; MAX],
         }
     }
 }
@@ -56,21 +56,20 @@ impl<const MAX: usize> Leaf<MAX> {
     pub(super) fn touched(&self) -> f64 {
         let lines = |array: &[f64; MAX]| array.iter().step_by(8).sum::<f64>();
         let counts: u32 = self.counts.iter().step_by(16).fold(0, |a, b| a | b);
-        let subclients = self.subclients.each().map_or(0.0, lines);
-        lines(&self.wants) + subclients + f64::from(counts)
+        lines(&self.wants) + lines(&self.subclients) + f64::from(counts)
     }
 
     pub(super) fn key(&self, position: usize) -> Key {
         Key {
             ratio: self.ratio_at(position),
             wants: self.wants[position],
-            subclients: self.subclients.at(position),
+            subclients: self.subclients[position],
         }
     }
 
     /// Returns the ratio at a position. Not stored, since a division costs less than the memory would.
     fn ratio_at(&self, position: usize) -> f64 {
-        self.wants[position] / self.subclients.at(position)
+        self.wants[position] / self.subclients[position]
     }
 
     /// Σ wants at a position: equal claims times their count.
@@ -80,16 +79,13 @@ impl<const MAX: usize> Leaf<MAX> {
 
     /// Σ subclients at a position.
     fn subclients_at(&self, position: usize) -> f64 {
-        self.subclients.at(position) * f64::from(self.counts[position])
+        self.subclients[position] * f64::from(self.counts[position])
     }
 
     pub(super) fn sums(&self) -> Sums {
-        // Each client counts as 1, so the counts add up as whole numbers.
-        let clients = || f64::from(self.counts.iter().sum::<u32>());
-        let subclients = self.subclients.each();
         Sums {
             wants: self.sum_of(&self.wants),
-            subclients: subclients.map_or_else(clients, |each| self.sum_of(each)),
+            subclients: self.sum_of(&self.subclients),
         }
     }
 
@@ -104,17 +100,15 @@ impl<const MAX: usize> Leaf<MAX> {
 
     /// Returns the first position whose key is not before `key`.
     ///
-    /// Claims of clients differ in their wants alone, so they need no division. The loop compares all of them side by
-    /// side. A loop that stops early would be a branch that the processor mispredicts.
+    /// The loop compares all of them side by side. A loop that stops early would be a branch that the processor
+    /// mispredicts. Places beyond the length have no ratio, which is below none.
     fn position_of(&self, key: Key) -> usize {
-        if self.subclients.each().is_some() || key.subclients != 1.0 {
-            let is_before = |at: &usize| self.key(*at).is_before(&key);
-            return (0..self.len()).take_while(is_before).count();
-        }
         let mut position = 0;
         for at in 0..MAX {
-            let is_there = self.counts[at] != 0;
-            position += usize::from(is_there & (self.wants[at] < key.wants));
+            position += usize::from(self.ratio_at(at) < key.ratio);
+        }
+        while position < self.len() && self.key(position).is_before(&key) {
+            position += 1;
         }
         position
     }
@@ -182,33 +176,30 @@ impl<const MAX: usize> Leaf<MAX> {
     }
 
     fn insert_at(&mut self, position: usize, key: Key, count: u32) {
-        let len = self.len();
-        self.counts.copy_within(position..len, position + 1);
-        self.wants.copy_within(position..len, position + 1);
+        let (from, to) = (position..self.len(), position + 1);
+        self.counts.copy_within(from.clone(), to);
+        self.wants.copy_within(from.clone(), to);
+        self.subclients.copy_within(from, to);
         self.counts[position] = count;
         self.wants[position] = key.wants;
-        self.subclients.insert(position, key.subclients, len);
+        self.subclients[position] = key.subclients;
         self.len += 1;
     }
 
     fn remove_at(&mut self, position: usize) {
-        let len = self.len();
-        self.counts.copy_within(position + 1..len, position);
-        self.wants.copy_within(position + 1..len, position);
-        self.subclients.remove(position, len);
-        self.truncate_but_subclients(len - 1);
+        let from = position + 1..self.len();
+        self.counts.copy_within(from.clone(), position);
+        self.wants.copy_within(from.clone(), position);
+        self.subclients.copy_within(from, position);
+        self.truncate(self.len() - 1);
     }
 
     /// Drops all claims from a position on.
     fn truncate(&mut self, at: usize) {
-        self.subclients.truncate(at, self.len());
-        self.truncate_but_subclients(at);
-    }
-
-    fn truncate_but_subclients(&mut self, at: usize) {
         let gone = at..self.len();
         self.counts[gone.clone()].fill(0);
-        self.wants[gone].fill(0.0);
+        self.wants[gone.clone()].fill(0.0);
+        self.subclients[gone].fill(0.0);
         self.len = at as u32;
     }
 
@@ -242,12 +233,7 @@ impl<const MAX: usize> Leaf<MAX> {
         }
         assert!(self.counts[..len].iter().all(|count| *count > 0));
         assert!(self.counts[len..].iter().all(|count| *count == 0));
-        let each = self.subclients.each().map_or(&[][..], |each| &each[len..]);
-        assert!(
-            len > 0 || self.subclients.each().is_none(),
-            "an empty leaf keeps no subclients"
-        );
-        let beyond = self.wants[len..].iter().chain(each);
+        let beyond = self.wants[len..].iter().chain(&self.subclients[len..]);
         assert!(beyond.copied().all(|it| it == 0.0), "beyond the length");
     }
 
@@ -307,65 +293,6 @@ impl<const MAX: usize> Leaf<MAX> {
             line: Line { wants, ..outside },
             last,
             next: None,
-        }
-    }
-}
-
-/// Number of subclients of each claim of a leaf.
-///
-/// A client's claim has one subclient, and nearly all claims are clients'. A leaf of such claims stores no numbers.
-/// That makes it a third smaller, and a change of a claim waits for less memory. Claims of child servers have any
-/// number of subclients.
-///
-/// Stored numbers beyond the length of the leaf are zero.
-#[derive(Clone, Debug)]
-pub(super) struct LeafSubclients<const MAX: usize>(Option<Box<[f64; MAX]>>);
-
-impl<const MAX: usize> Default for LeafSubclients<MAX> {
-    fn default() -> Self {
-        Self(None)
-    }
-}
-
-impl<const MAX: usize> LeafSubclients<MAX> {
-    /// Numbers of all claims. None: every claim has one subclient.
-    pub(super) fn each(&self) -> Option<&[f64; MAX]> {
-        self.0.as_deref()
-    }
-
-    /// Number of subclients of the claim at a position.
-    pub(super) fn at(&self, position: usize) -> f64 {
-        self.each().map_or(1.0, |each| each[position])
-    }
-
-    /// Inserts the number of a new claim at a position, among `len` others.
-    pub(super) fn insert(&mut self, position: usize, subclients: f64, len: usize) {
-        if self.0.is_none() && subclients != 1.0 {
-            let mut each = Box::new([0.0; MAX]);
-            each[..len].fill(1.0);
-            self.0 = Some(each);
-        }
-        if let Some(each) = &mut self.0 {
-            each.copy_within(position..len, position + 1);
-            each[position] = subclients;
-        }
-    }
-
-    /// Removes the number at a position, one of `len`.
-    pub(super) fn remove(&mut self, position: usize, len: usize) {
-        if let Some(each) = &mut self.0 {
-            each.copy_within(position + 1..len, position);
-        }
-        self.truncate(len - 1, len);
-    }
-
-    /// Drops the numbers from a position on, of `len`.
-    pub(super) fn truncate(&mut self, at: usize, len: usize) {
-        if at == 0 {
-            self.0 = None;
-        }
-        if let Some(each) = &mut self.0 {
-            each[at..len].fill(0.0);
         }
     }
 }

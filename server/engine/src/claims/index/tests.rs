@@ -110,10 +110,7 @@ fn claims_in_rising_falling_and_equal_order_come_out_again() {
         claims.iter().for_each(|claim| index.insert(*claim));
         check(&index, &claims);
         for (taken, claim) in claims.iter().enumerate() {
-            let emptied = index.remove(*claim);
-            // After many different claims, removing the last one returns the tree for the caller to drop.
-            let is_last = taken + 1 == claims.len();
-            assert_eq!(emptied.is_some(), is_last && order != 2, "{taken}");
+            index.remove(*claim);
             if taken % 500 == 0 {
                 check(&index, &claims[taken + 1..]);
             }

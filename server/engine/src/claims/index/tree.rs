@@ -19,9 +19,6 @@ pub(super) struct Tree {
     known: Cell<Cut>,
 }
 
-/// Dropping more leaves than this takes long.
-const MANY_LEAVES: usize = 256;
-
 /// Inner nodes above a leaf, at most: each has a quarter of its children, and nodes are counted in 32 bits.
 const PATH_MAX: usize = 12;
 
@@ -40,11 +37,6 @@ impl Tree {
             height: 0,
             known: Cell::default(),
         }
-    }
-
-    /// Whether the tree once had so many claims that dropping it takes long. O(chunks).
-    pub(super) fn has_had_many(&self) -> bool {
-        self.leaves.places() > MANY_LEAVES
     }
 
     /// Σ wants and Σ subclients of all claims.
