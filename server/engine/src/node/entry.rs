@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::time::Duration;
 
-use crate::admission::weight::Weight;
 use crate::admission::{CallerSlot, TemplateSlot, weight};
 use crate::id::{HolderId, ResourceId};
 use crate::messages::{Conflict, NodeEvent};
@@ -27,7 +26,7 @@ pub(super) struct Entry {
     /// The last news for all resources that it has applied.
     pub(super) heard: Generation,
     /// Its weight when admission last counted it.
-    pub(super) weighed: Weight,
+    pub(super) weighed: usize,
     pub(super) resource: Resource,
     /// Its entry among the timeouts.
     pub(super) scheduled: Option<Time>,
@@ -49,14 +48,14 @@ impl Entry {
             asks_parent_at: Due::NEVER,
             template,
             caller,
-            weighed: Weight::default(),
+            weighed: 0,
             heard,
         }
     }
 
     /// Bytes of the resource and its holders, as they were counted.
     pub(super) fn bytes(&self) -> usize {
-        weight::resource_bytes(self.resource.id().as_str()) + self.weighed.bytes()
+        weight::resource_bytes(self.resource.id().as_str()) + self.weighed
     }
 
     /// Asserts that it is where it should be, if it has heard what concerns all. O(leases), for tests.
@@ -68,7 +67,7 @@ impl Entry {
         let resource = &self.resource;
         let id = resource.id();
         resource.assert_consistent();
-        assert_eq!(self.weighed, resource.weight(), "what {id} weighs");
+        assert_eq!(self.weighed, resource.holder_bytes(), "what {id} weighs");
         assert!(resource.effects().is_none(), "{id} has changed");
         assert!(
             !resource.is_empty(),
@@ -125,11 +124,11 @@ impl Node {
             waste,
         } = entry.resource.take_effects();
         self.counters.expired += u64::from(expired);
-        let weight = entry.resource.weight();
-        let before = std::mem::replace(&mut entry.weighed, weight);
-        if weight != before || !charges.is_empty() {
+        let bytes = entry.resource.holder_bytes();
+        let before = std::mem::replace(&mut entry.weighed, bytes);
+        if bytes != before || !charges.is_empty() {
             self.admission
-                .note_changes(charges, before, weight, entry.template);
+                .note_changes(charges, before, bytes, entry.template);
         }
         if is_unsettled {
             let resource = &entry.resource;
@@ -171,7 +170,7 @@ impl Node {
         {
             let (resource, id) = (&entry.resource, entry.resource.id());
             assert!(resource.effects().is_none(), "{id} has changed");
-            assert_eq!(entry.weighed, resource.weight(), "what {id} weighs");
+            assert_eq!(entry.weighed, resource.holder_bytes(), "what {id} weighs");
             entry.assert_scheduled(self.upstream.pace());
         }
     }

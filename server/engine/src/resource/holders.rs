@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::admission::weight::{Weight, counted};
+use crate::admission::weight;
 use crate::amount::Amount;
 use crate::claims::{Bands, Claim, Demand, Subclients};
 use crate::continuity::Recovery;
@@ -90,16 +90,9 @@ impl Holders {
         self.demand_version
     }
 
-    /// Weight in memory.
-    pub(super) fn weight(&self) -> Weight {
-        let children = self.children().len();
-        Weight {
-            leases: counted(self.table.len() - children),
-            curves: counted(children),
-            points: self.arrivals.points(),
-            bands: counted(self.claims.len().saturating_sub(1)),
-            name_bytes: self.arrivals.name_bytes(),
-        }
+    /// Bytes of all holders, as estimated.
+    pub(super) fn bytes(&self) -> usize {
+        self.arrivals.bytes() + weight::shared_bytes(self.table.len(), self.claims.len())
     }
 
     /// The priorities of a demand that no holder has, and the template does not name. If the algorithm does not look at
