@@ -14,7 +14,6 @@ use crate::node::sweep::Generation;
 use crate::resource::parent::ParentPace;
 use crate::resource::{Effects, Resource};
 use crate::time::Time;
-use crate::time::due::Due;
 
 /// A resource, and its place. In this order, what every request reads stands together.
 #[derive(Debug)]
@@ -31,7 +30,7 @@ pub(super) struct Entry {
     /// Its entry among the timeouts.
     pub(super) scheduled: Option<Time>,
     /// Its entry among the requests to the parent.
-    asks_parent_at: Due,
+    asks_parent_at: Option<Time>,
 }
 
 impl Entry {
@@ -45,7 +44,7 @@ impl Entry {
         Self {
             resource,
             scheduled: None,
-            asks_parent_at: Due::NEVER,
+            asks_parent_at: None,
             template,
             caller,
             weighed: 0,
@@ -75,7 +74,7 @@ impl Entry {
         );
         assert!(
             self.scheduled.is_some()
-                || self.asks_parent_at != Due::NEVER
+                || self.asks_parent_at.is_some()
                 || has_parent
                 || resource.has_mark(),
             "{id} has leases that will end, and no timeout"
@@ -96,11 +95,7 @@ impl Entry {
         let timeout = self.resource.next_timeout();
         assert_eq!(self.scheduled, timeout, "the timeout of {id}");
         let ask = self.resource.next_request(pace);
-        assert_eq!(
-            self.asks_parent_at.time(),
-            ask,
-            "when to ask the parent for {id}"
-        );
+        assert_eq!(self.asks_parent_at, ask, "when to ask the parent for {id}");
     }
 }
 
@@ -135,11 +130,11 @@ impl Node {
             self.children.note_unsettled(resource.id(), resource);
         }
         let is_gone = entry.resource.is_empty();
-        let (mut next, mut ask) = (None, Due::NEVER);
+        let (mut next, mut ask) = (None, None);
         if !is_gone {
             let pace = self.upstream.pace();
             next = entry.resource.next_timeout();
-            ask = entry.resource.next_request(pace).into();
+            ask = entry.resource.next_request(pace);
         }
         let before = std::mem::replace(&mut entry.scheduled, next);
         let ask_before = std::mem::replace(&mut entry.asks_parent_at, ask);

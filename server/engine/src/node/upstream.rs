@@ -15,7 +15,6 @@ use crate::node::{Entry, Node, to_end};
 use crate::resource::parent::ParentPace;
 use crate::resource::{Resource, pace};
 use crate::time::Time;
-use crate::time::due::Due;
 use crate::time::tolerance::Tolerance;
 
 /// Time by which the clock of another server of the node may be ahead of ours, from which it numbers its
@@ -71,12 +70,17 @@ impl NodeUpstream {
     }
 
     /// The parent was to be asked for a resource at `before`, and is to be asked at `after`.
-    pub(super) fn reschedule(&mut self, id: &ResourceId, before: Due, after: Due) {
+    pub(super) fn reschedule(
+        &mut self,
+        id: &ResourceId,
+        before: Option<Time>,
+        after: Option<Time>,
+    ) {
         if before != after {
-            if let Some(before) = before.time() {
+            if let Some(before) = before {
                 self.due.remove(&(before, id.clone()));
             }
-            if let Some(after) = after.time() {
+            if let Some(after) = after {
                 self.due.insert((after, id.clone()));
             }
         }

@@ -12,7 +12,6 @@ use crate::holders::{Holding, Standing};
 use crate::id::{HolderId, HolderKind, Incarnation};
 use crate::split_table::SplitTable;
 use crate::time::Time;
-use crate::time::due::Due;
 
 /// Places without an index.
 pub(super) const SCANNED_MAX: usize = 4;
@@ -23,7 +22,7 @@ pub(super) struct Places {
     /// The first chunk is found without another step: most resources have no other one.
     chunks: SmallVec<[Vec<Option<Holding>>; 1]>,
     /// When the first holder is scheduled: each request asks for that.
-    due: Due,
+    due: Option<Time>,
     /// Absent: there are at most [`SCANNED_MAX`] places.
     index: Option<Box<Index>>,
 }
@@ -79,7 +78,7 @@ impl Places {
     pub(super) fn new() -> Self {
         Self {
             chunks: SmallVec::new(),
-            due: Due::NEVER,
+            due: None,
             index: None,
         }
     }
@@ -123,7 +122,8 @@ impl Places {
         if let Some(index) = &mut self.index {
             index.enter(slot, &holding, hash);
         }
-        self.due = self.due.or_at(holding.scheduled);
+        let due = self.due.unwrap_or(holding.scheduled);
+        self.due = Some(due.min(holding.scheduled));
         if let Some(place) = self.place_mut(slot) {
             *place = Some(holding);
         }
@@ -170,14 +170,16 @@ impl Places {
     }
 
     /// When the first holder is scheduled.
-    pub(super) fn next_scheduled(&self) -> Due {
+    pub(super) fn next_scheduled(&self) -> Option<Time> {
         self.due
     }
 
     /// The holder that is scheduled first, if that is by then.
     pub(super) fn scheduled_by(&self, now: Time) -> Option<Slot> {
-        let first = self.due.is_by(now).then(|| self.first_scheduled());
-        first.flatten().map(|(_, slot)| slot)
+        let first = self.due.filter(|due| *due <= now);
+        first
+            .and_then(|_| self.first_scheduled())
+            .map(|(_, slot)| slot)
     }
 
     /// Returns the number of places, taken or not.
@@ -203,7 +205,7 @@ impl Places {
     /// If they are not.
     pub(super) fn assert_consistent(&self, len: usize) {
         let due = self.iter().map(|holding| holding.scheduled).min();
-        assert_eq!(self.due, due.into(), "due");
+        assert_eq!(self.due, due, "due");
         let Some(index) = &self.index else {
             assert!(self.len() <= SCANNED_MAX, "places without an index");
             assert_eq!(self.iter().count(), len, "holders");
@@ -253,7 +255,7 @@ impl Places {
     }
 
     fn note_due(&mut self) {
-        self.due = self.first_scheduled().map(|(time, _)| time).into();
+        self.due = self.first_scheduled().map(|(time, _)| time);
     }
 
     fn first_scheduled(&self) -> Option<(Time, Slot)> {
