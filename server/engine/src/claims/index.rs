@@ -109,7 +109,7 @@ impl Claims {
     /// Replaces a claim by another one. Returns whether the first one was present.
     fn replace(&mut self, before: Key, after: Key) -> bool {
         if let Self::Many(tree) = self {
-            return tree.replace(before, after);
+            tree.fetch(before, after);
         }
         let found = self.remove(before);
         self.insert(after);

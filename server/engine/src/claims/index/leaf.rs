@@ -118,7 +118,7 @@ impl<const MAX: usize> Leaf<MAX> {
     /// # Errors
     ///
     /// The position where the claim belongs, if it is not present.
-    pub(super) fn find(&self, key: Key) -> Result<usize, usize> {
+    fn find(&self, key: Key) -> Result<usize, usize> {
         let position = self.position_of(key);
         if position < self.len() && self.key(position) == key {
             Ok(position)
@@ -127,51 +127,28 @@ impl<const MAX: usize> Leaf<MAX> {
         }
     }
 
-    /// Count of the claim at a position.
-    pub(super) fn count_at(&self, position: usize) -> u32 {
-        self.counts[position]
-    }
-
-    /// Whether there is room for one more different claim.
-    pub(super) fn has_room(&self) -> bool {
-        self.len() < MAX
-    }
-
     /// Inserts a claim, if there is room. Returns whether there was.
     pub(super) fn try_insert(&mut self, key: Key) -> bool {
-        let place = self.find(key);
-        let fits = place.is_ok() || self.has_room();
-        if fits {
-            self.put(key, place);
-        }
-        fits
-    }
-
-    /// Inserts a claim at the place that [`find`](Self::find) returned. There must be room.
-    pub(super) fn put(&mut self, key: Key, place: Result<usize, usize>) {
-        debug_assert!(place.is_ok() || self.has_room());
-        match place {
+        match self.find(key) {
             Ok(position) => self.counts[position] += 1,
+            Err(_) if self.len() == MAX => return false,
             Err(position) => self.insert_at(position, key, 1),
         }
+        true
     }
 
     /// Inserts a claim. If the leaf was full, splits it and returns its new right neighbour.
     pub(super) fn insert(&mut self, key: Key) -> Option<Self> {
-        let place = self.find(key);
-        let position = match place {
-            Err(position) if !self.has_room() => position,
-            _ => {
-                self.put(key, place);
-                return None;
-            }
-        };
-        let mut right = self.split_off(MAX / 2);
-        if position <= self.len() {
-            self.insert_at(position, key, 1);
-        } else {
-            right.insert_at(position - self.len(), key, 1);
+        if self.try_insert(key) {
+            return None;
         }
+        let mut right = self.split_off(MAX / 2);
+        let half = if right.key(0).is_before(&key) {
+            &mut right
+        } else {
+            &mut *self
+        };
+        half.try_insert(key);
         Some(right)
     }
 
@@ -208,16 +185,11 @@ impl<const MAX: usize> Leaf<MAX> {
         let Ok(position) = self.find(key) else {
             return false;
         };
-        self.take_at(position);
-        true
-    }
-
-    /// Removes one of the equal claims at a position.
-    pub(super) fn take_at(&mut self, position: usize) {
         self.counts[position] -= 1;
         if self.counts[position] == 0 {
             self.remove_at(position);
         }
+        true
     }
 
     /// Asserts that the claims are in order, and that places beyond them are zero.

@@ -19,12 +19,6 @@ pub(super) struct Tree {
     known: Cell<Cut>,
 }
 
-/// Inner nodes above a leaf, at most: each has a quarter of its children, and nodes are counted in 32 bits.
-const PATH_MAX: usize = 12;
-
-/// An inner node on the path to a leaf, and the position of its child on that.
-type Step = (u32, usize);
-
 impl Tree {
     /// Returns a tree with the claims of one leaf.
     pub(super) fn of(leaf: Leaf<LEAF_MAX>) -> Self {
@@ -71,75 +65,21 @@ impl Tree {
         found
     }
 
-    /// Replaces a claim that was inserted by another one. The result is that of a removal and an insertion. In a large
-    /// tree this fetches the memory of both paths side by side, and computes the sums that both change only once.
-    /// Returns whether the first claim was present.
-    pub(super) fn replace(&mut self, before: Key, after: Key) -> bool {
-        let mut paths = [[Step::default(); 2]; PATH_MAX];
-        if self.height as usize > PATH_MAX {
-            return self.replace_one_by_one(before, after);
-        }
-        let [mut left, mut entered] = self.paths_to(before, after, &mut paths);
-        let from = &self.leaves[left];
-        let Ok(position) = from.find(before) else {
-            return self.replace_one_by_one(before, after);
-        };
-        let is_last = from.count_at(position) == 1;
-        if is_last && from.len() <= LEAF_MAX / 4 {
-            return self.replace_one_by_one(before, after);
-        }
-        let place = self.leaves[entered].find(after);
-        let frees_a_place = left == entered && is_last;
-        if place.is_err() && !frees_a_place && !self.leaves[entered].has_room() {
-            return self.replace_one_by_one(before, after);
-        }
-        self.known = Cell::default();
-        self.leaves[left].take_at(position);
-        if left == entered {
-            self.leaves[entered].try_insert(after);
-        } else {
-            self.leaves[entered].put(after, place);
-        }
-        for (below, [from, to]) in paths
-            .into_iter()
-            .take(self.height as usize)
-            .rev()
-            .enumerate()
-        {
-            let below = below as u32;
-            let sums = self.sums_of(left, below);
-            self.inners[from.0].set_sums(from.1, sums);
-            if left != entered {
-                let sums = self.sums_of(entered, below);
-                self.inners[to.0].set_sums(to.1, sums);
-            }
-            (left, entered) = (from.0, to.0);
-        }
-        true
-    }
-
-    /// The same as [`replace`](Self::replace), for when nodes may split or merge, or the claim is missing.
-    fn replace_one_by_one(&mut self, before: Key, after: Key) -> bool {
-        let found = self.remove(before);
-        self.insert(after);
-        found
-    }
-
-    /// Finds the paths to the claim that goes and to the place of the new one. Returns their leaves.
-    fn paths_to(&self, before: Key, after: Key, paths: &mut [[Step; 2]; PATH_MAX]) -> [u32; 2] {
+    /// Reads the paths to two claims, for when one is to be replaced by the other. Memory of both paths is fetched side
+    /// by side, and all of a node before the code waits for the first of it.
+    pub(super) fn fetch(&self, before: Key, after: Key) {
         let (mut left, mut entered) = (self.root, self.root);
         let mut touched = 0.0;
-        for steps in paths.iter_mut().take(self.height as usize) {
+        for _ in 0..self.height {
             let (from, to) = (&self.inners[left], &self.inners[entered]);
-            let positions = [from.position_of(before), to.position_of(after)];
-            *steps = [(left, positions[0]), (entered, positions[1])];
-            // These reads fetch all memory of the node side by side, before the code waits for the first of it.
+            (left, entered) = (
+                from.child(from.position_of(before)),
+                to.child(to.position_of(after)),
+            );
             touched += from.touched() + to.touched();
-            (left, entered) = (from.child(positions[0]), to.child(positions[1]));
         }
         touched += self.leaves[left].touched() + self.leaves[entered].touched();
         std::hint::black_box(touched);
-        [left, entered]
     }
 
     /// Cuts the claims in two, in front of the first one that `is_behind`, given its ratio and D in front of it. All
