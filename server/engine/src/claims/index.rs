@@ -51,7 +51,6 @@ impl Level {
 #[derive(Clone, Debug, Default)]
 pub struct ClaimIndex {
     claims: Claims,
-    sums: Sums,
     /// Number of claims; equal claims count each.
     len: usize,
 }
@@ -138,18 +137,17 @@ impl ClaimIndex {
 
     /// Σ wants, to a few ulp.
     pub fn total_wants(&self) -> f64 {
-        self.sums.wants
+        self.claims.sums().wants
     }
 
     /// Σ subclients, to a few ulp (exact for whole numbers).
     pub fn total_subclients(&self) -> f64 {
-        self.sums.subclients
+        self.claims.sums().subclients
     }
 
     /// Inserts a claim. O(log n).
     pub fn insert(&mut self, claim: Claim) {
         self.claims.insert(Key::of(claim));
-        self.sums = self.claims.sums();
         self.len += 1;
     }
 
@@ -162,14 +160,12 @@ impl ClaimIndex {
             // An emptied tree frees its memory: a few hundred pieces of a million claims.
             self.claims = Claims::default();
         }
-        self.sums = self.claims.sums();
     }
 
     /// Replaces a claim that was inserted by another one. O(log n). Returns whether the first one was present.
     pub fn replace(&mut self, before: Claim, after: Claim) -> bool {
         let found = self.claims.replace(Key::of(before), Key::of(after));
         debug_assert!(found, "{before:?} is not in the index");
-        self.sums = self.claims.sums();
         self.len += usize::from(!found);
         found
     }

@@ -17,12 +17,15 @@ pub(super) struct Tree {
     height: u32,
     /// The last [`Tree::cut_at`] since a claim came or went. Most requests change no claim and divide the same capacity.
     known: Cell<Cut>,
+    /// Σ wants and Σ subclients of all claims.
+    sums: Sums,
 }
 
 impl Tree {
     /// Returns a tree with the claims of one leaf.
     pub(super) fn of(leaf: Leaf<LEAF_MAX>) -> Self {
         let mut leaves = Arena::default();
+        let sums = leaf.sums();
         let root = leaves.insert(leaf);
         Self {
             leaves,
@@ -30,12 +33,13 @@ impl Tree {
             root,
             height: 0,
             known: Cell::default(),
+            sums,
         }
     }
 
     /// Σ wants and Σ subclients of all claims.
     pub(super) fn sums(&self) -> Sums {
-        self.sums_of(self.root, self.height)
+        self.sums
     }
 
     /// Inserts a claim. O(log n).
@@ -50,6 +54,7 @@ impl Tree {
             self.root = self.inners.insert(root);
             self.height += 1;
         }
+        self.sums = self.sums_of(self.root, self.height);
     }
 
     /// Removes a claim that was inserted, equal to the bit. O(log n). Returns whether it was present.
@@ -62,6 +67,7 @@ impl Tree {
             self.root = only;
             self.height -= 1;
         }
+        self.sums = self.sums_of(self.root, self.height);
         found
     }
 

@@ -21,8 +21,8 @@ pub(super) const SCANNED_MAX: usize = 4;
 pub(super) struct Places {
     /// The first chunk is found without another step: most resources have no other one.
     chunks: SmallVec<[Vec<Option<Holding>>; 1]>,
-    /// When the first holder is scheduled: each request asks for that.
-    due: Option<Time>,
+    /// When the first holder is scheduled: each request asks for that. The end of time: none is.
+    due: Time,
     /// Absent: there are at most [`SCANNED_MAX`] places.
     index: Option<Box<Index>>,
 }
@@ -78,7 +78,7 @@ impl Places {
     pub(super) fn new() -> Self {
         Self {
             chunks: SmallVec::new(),
-            due: None,
+            due: Time::MAX,
             index: None,
         }
     }
@@ -122,8 +122,7 @@ impl Places {
         if let Some(index) = &mut self.index {
             index.enter(slot, &holding, hash);
         }
-        let due = self.due.unwrap_or(holding.scheduled);
-        self.due = Some(due.min(holding.scheduled));
+        self.due = self.due.min(holding.scheduled);
         if let Some(place) = self.place_mut(slot) {
             *place = Some(holding);
         }
@@ -171,15 +170,13 @@ impl Places {
 
     /// When the first holder is scheduled.
     pub(super) fn next_scheduled(&self) -> Option<Time> {
-        self.due
+        Some(self.due).filter(|due| *due < Time::MAX)
     }
 
     /// The holder that is scheduled first, if that is by then.
     pub(super) fn scheduled_by(&self, now: Time) -> Option<Slot> {
-        let first = self.due.filter(|due| *due <= now);
-        first
-            .and_then(|_| self.first_scheduled())
-            .map(|(_, slot)| slot)
+        let first = (self.due <= now).then(|| self.first_scheduled());
+        first.flatten().map(|(_, slot)| slot)
     }
 
     /// Returns the number of places, taken or not.
@@ -205,7 +202,7 @@ impl Places {
     /// If they are not.
     pub(super) fn assert_consistent(&self, len: usize) {
         let due = self.iter().map(|holding| holding.scheduled).min();
-        assert_eq!(self.due, due, "due");
+        assert_eq!(self.next_scheduled(), due, "due");
         let Some(index) = &self.index else {
             assert!(self.len() <= SCANNED_MAX, "places without an index");
             assert_eq!(self.iter().count(), len, "holders");
@@ -255,7 +252,8 @@ impl Places {
     }
 
     fn note_due(&mut self) {
-        self.due = self.first_scheduled().map(|(time, _)| time);
+        let first = self.first_scheduled();
+        self.due = first.map_or(Time::MAX, |(time, _)| time);
     }
 
     fn first_scheduled(&self) -> Option<(Time, Slot)> {
