@@ -25,7 +25,6 @@ use std::time::Duration;
 
 use crate::admission::callers::{CallerAccount, Callers};
 use crate::admission::limits::{Bucket, Limits};
-use crate::admission::weight::Weight;
 use crate::id::{Caller, HolderKind};
 use crate::time::Time;
 use crate::time::spread;
@@ -112,15 +111,15 @@ impl Admission {
         });
     }
 
-    /// The holders of a resource have changed, and its weight with them.
+    /// The holders of a resource have changed, and their bytes with them.
     pub(crate) fn note_changes(
         &mut self,
         charges: Vec<Charge>,
-        before: Weight,
-        after: Weight,
+        before: usize,
+        after: usize,
         template: TemplateSlot,
     ) {
-        self.replace_bytes(template, before.bytes(), after.bytes());
+        self.replace_bytes(template, before, after);
         for charge in charges {
             self.charge(charge);
         }

@@ -34,11 +34,7 @@ pub const FIRST_MESSAGE_WITHIN: Duration = Duration::from_secs(10);
 /// The open stream of a child.
 #[derive(Clone, Debug)]
 struct OpenStream {
-    child: SmolStr,
-    epoch: Option<u64>,
-    incarnation: Option<u64>,
-    caller: Option<u128>,
-    mastership: u64,
+    hello: Hello,
     order: ProcessOrder,
 }
 
@@ -54,13 +50,13 @@ struct ProcessOrder {
 impl OpenStream {
     /// Returns the order after a stream of that process replaces this one.
     fn order_after(&self, process: Option<u64>) -> ProcessOrder {
-        if process == self.incarnation {
+        if process == self.hello.incarnation {
             return self.order;
         }
         let has_returned = process.is_some() && process == self.order.replaced;
         ProcessOrder {
-            replaced: self.incarnation.filter(|_| !has_returned),
-            later: self.incarnation.filter(|_| has_returned),
+            replaced: self.hello.incarnation.filter(|_| !has_returned),
+            later: self.hello.incarnation.filter(|_| has_returned),
         }
     }
 }
@@ -110,7 +106,7 @@ impl ChildStreams {
 
     /// Returns the epoch that a child sent when it opened its stream.
     pub fn epoch_of(&self, child: &str) -> Option<u64> {
-        self.open_of(child)?.epoch
+        self.open_of(child)?.hello.epoch
     }
 
     /// Whether a round is open. Then a change begins no other.
@@ -156,10 +152,12 @@ impl ChildStreams {
         let before = self.open_of(&hello.child);
         let refusal = match before {
             None => self.exceeded_limit(hello.limits, hello.caller),
-            Some(before) if before.incarnation != hello.incarnation && hello.is_refused => {
+            Some(before) if before.hello.incarnation != hello.incarnation && hello.is_refused => {
                 Some(CloseReason::AnotherProcess)
             }
-            Some(before) if is_older(hello.epoch, before.epoch) => Some(CloseReason::OlderMaster),
+            Some(before) if is_older(hello.epoch, before.hello.epoch) => {
+                Some(CloseReason::OlderMaster)
+            }
             Some(before) if is_later(&hello, before) => Some(CloseReason::AnotherProcess),
             Some(_) => None,
         };
@@ -171,17 +169,10 @@ impl ChildStreams {
         if let Some(before) = self.stream_of(&hello.child) {
             self.close(before, CloseReason::Replaced);
         }
-        let child = hello.child;
+        let child = hello.child.clone();
         self.opening.remove(&number);
-        let open = OpenStream {
-            child: child.clone(),
-            epoch: hello.epoch,
-            incarnation: hello.incarnation,
-            caller: hello.caller,
-            mastership: hello.mastership,
-            order: order.unwrap_or_default(),
-        };
-        self.open.insert(number, open);
+        let order = order.unwrap_or_default();
+        self.open.insert(number, OpenStream { hello, order });
         self.by_child.insert(child.clone(), number);
         self.actions.push_back(StreamAction::Subscribe(child));
         self.check();
@@ -223,7 +214,7 @@ impl ChildStreams {
     pub fn handle_mastership(&mut self, begun: u64) {
         let is_older = |number: &u64| {
             let open = self.open.get(number);
-            open.is_some_and(|open| open.mastership < begun)
+            open.is_some_and(|open| open.hello.mastership < begun)
         };
         let older: Vec<u64> = self.by_child.values().copied().filter(is_older).collect();
         for number in older {
@@ -283,7 +274,7 @@ impl ChildStreams {
         if is_full(limits.children_max, self.by_child.len()) {
             return Some(CloseReason::TooMany);
         }
-        let from_there = |open: &&OpenStream| open.caller == caller;
+        let from_there = |open: &&OpenStream| open.hello.caller == caller;
         let of_caller = || self.open.values().filter(from_there).count();
         let is_bounded = caller.is_some() && limits.children_of_caller_max.is_some();
         (is_bounded && is_full(limits.children_of_caller_max, of_caller()))
@@ -292,7 +283,7 @@ impl ChildStreams {
 
     /// Closes a stream.
     fn close(&mut self, number: u64, closing: CloseReason) {
-        let child = self.open.get(&number).map(|open| open.child.clone());
+        let child = self.open.get(&number).map(|open| open.hello.child.clone());
         self.close_of(number, closing, child);
     }
 
@@ -312,10 +303,10 @@ impl ChildStreams {
     fn forget(&mut self, number: u64, unsubscribes: bool) {
         self.opening.remove(&number);
         if let Some(open) = self.open.remove(&number) {
-            self.by_child.remove(&open.child);
+            self.by_child.remove(&open.hello.child);
             if unsubscribes {
                 self.actions
-                    .push_back(StreamAction::Unsubscribe(open.child));
+                    .push_back(StreamAction::Unsubscribe(open.hello.child));
             }
         }
         self.check();
@@ -336,7 +327,7 @@ impl ChildStreams {
 /// mastership.
 fn is_later(hello: &Hello, open: &OpenStream) -> bool {
     let is_known = hello.incarnation.is_some() && hello.incarnation == open.order.later;
-    is_known && hello.epoch == open.epoch
+    is_known && hello.epoch == open.hello.epoch
 }
 
 /// Whether a mastership is older than the known one. An absent epoch is neither older nor newer.

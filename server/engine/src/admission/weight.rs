@@ -44,7 +44,7 @@ const ALLOCATION_BYTES: usize = 32;
 const NAME_INLINE_MAX: usize = 23;
 
 /// Bytes of a name that is not kept in place.
-pub(crate) fn name_bytes(name: &str) -> usize {
+fn name_bytes(name: &str) -> usize {
     if name.len() > NAME_INLINE_MAX {
         name.len() + ALLOCATION_BYTES
     } else {
@@ -62,52 +62,22 @@ pub(crate) fn client_bytes(name: &str) -> usize {
     LEASE_BYTES + name_bytes(name)
 }
 
-/// Bytes of a child server of that name, with so many points and priorities. Every priority but one counts, although
-/// other holders may share it.
-pub(crate) fn child_bytes(name: &str, points: usize, bands: usize) -> usize {
-    CURVE_BYTES + points * POINT_BYTES + bands.saturating_sub(1) * BAND_BYTES + name_bytes(name)
+/// Bytes of a child server of that name, with so many points, without its priorities.
+pub(crate) fn child_bytes(name: &str, points: usize) -> usize {
+    CURVE_BYTES + points * POINT_BYTES + name_bytes(name)
 }
 
-/// The parts of a resource that take memory. Each resource keeps one `Weight`, so it is small.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Weight {
-    /// Leases of clients.
-    pub(crate) leases: u32,
-    /// Leases of child servers.
-    pub(crate) curves: u32,
-    /// Points of their demand curves.
-    pub(crate) points: u32,
-    /// Priorities, but for the first one.
-    pub(crate) bands: u32,
-    /// Names of holders that are not kept in place.
-    pub(crate) name_bytes: u32,
+/// Bytes of so many priorities, but for the first one.
+pub(crate) fn band_bytes(bands: usize) -> usize {
+    bands.saturating_sub(1) * BAND_BYTES
 }
 
-impl Weight {
-    /// Leases of clients and of child servers.
-    pub(crate) const fn holders(self) -> usize {
-        self.leases as usize + self.curves as usize
+/// Bytes of what so many holders with so many priorities share.
+pub(crate) fn shared_bytes(holders: usize, bands: usize) -> usize {
+    // Of many priorities, each has tables of its own, which weigh more.
+    if bands > 1 || holders <= SCANNED_MAX {
+        return band_bytes(bands);
     }
-
-    /// In bytes, without the resource itself.
-    pub(crate) fn bytes(self) -> usize {
-        // Of many priorities, each has tables of its own, which weigh more.
-        let has_tables = self.bands == 0 && self.holders() > SCANNED_MAX;
-        let in_tables = if has_tables { self.holders() } else { 0 };
-        let tables = if has_tables { TABLES_BYTES } else { 0 };
-        let tree = if in_tables > ONE_LEAF { TREE_BYTES } else { 0 };
-        tables
-            + tree
-            + in_tables.min(EARLY_MAX) * EARLY_BYTES
-            + self.leases as usize * LEASE_BYTES
-            + self.curves as usize * CURVE_BYTES
-            + self.points as usize * POINT_BYTES
-            + self.bands as usize * BAND_BYTES
-            + self.name_bytes as usize
-    }
-}
-
-/// A number of what one resource has, as its weight keeps it.
-pub(crate) fn counted(count: usize) -> u32 {
-    u32::try_from(count).unwrap_or(u32::MAX)
+    let tree = if holders > ONE_LEAF { TREE_BYTES } else { 0 };
+    TABLES_BYTES + tree + holders.min(EARLY_MAX) * EARLY_BYTES
 }

@@ -10,9 +10,7 @@ use std::cmp::Ordering;
 use smallvec::SmallVec;
 
 use crate::amount::Amount;
-use crate::claims::{
-    BandDemand, Claim, ClaimIndex, Demand, EmptiedTree, Level, Line, ServerDemand,
-};
+use crate::claims::{BandDemand, Claim, ClaimIndex, Demand, Level, Line, ServerDemand};
 use crate::rounding::is_enough;
 
 /// Claim indexes by band. A band without claims has no entry.
@@ -60,15 +58,16 @@ impl Bands {
         }
     }
 
-    /// Removes a claim that was inserted. Returns the tree of the band if the band is now empty and the tree was large.
-    pub fn remove(&mut self, band: i64, claim: Claim) -> Option<EmptiedTree> {
-        let place = self.place_of(band).ok()?;
-        let (_, index) = self.bands.get_mut(place)?;
-        let emptied = index.remove(claim);
-        if index.is_empty() {
-            self.bands.remove(place);
+    /// Removes a claim that was inserted.
+    pub fn remove(&mut self, band: i64, claim: Claim) {
+        if let Ok(place) = self.place_of(band)
+            && let Some((_, index)) = self.bands.get_mut(place)
+        {
+            index.remove(claim);
+            if index.is_empty() {
+                self.bands.remove(place);
+            }
         }
-        emptied
     }
 
     /// Replaces a claim that was inserted by another one in the same band.
@@ -166,21 +165,13 @@ impl Bands {
         demand.for_each_claim(|band, claim| self.insert(band, claim));
     }
 
-    /// Takes out the claims of a holder. Large trees of bands that are empty now are `emptied`.
-    pub(crate) fn remove_all(&mut self, demand: &Demand, mut emptied: impl FnMut(EmptiedTree)) {
-        demand.for_each_claim(|band, claim| {
-            self.remove(band, claim).map(&mut emptied);
-        });
+    /// Takes out the claims of a holder.
+    pub(crate) fn remove_all(&mut self, demand: &Demand) {
+        demand.for_each_claim(|band, claim| self.remove(band, claim));
     }
 
-    /// Puts the claims of another demand of a holder in the place of those it had. Large trees of bands that are empty
-    /// now are `emptied`.
-    pub(crate) fn replace_all(
-        &mut self,
-        before: &Demand,
-        after: &Demand,
-        emptied: impl FnMut(EmptiedTree),
-    ) {
+    /// Puts the claims of another demand of a holder in the place of those it had.
+    pub(crate) fn replace_all(&mut self, before: &Demand, after: &Demand) {
         match (before, after) {
             (
                 Demand::Client { priority, claim },
@@ -190,29 +181,22 @@ impl Bands {
                 },
             ) if priority == same => self.replace(*priority, *claim, *after),
             (Demand::Server(before), Demand::Server(after)) => {
-                self.replace_changed(before, after, emptied);
+                self.replace_changed(before, after);
             }
             _ => {
                 self.insert_all(after);
-                self.remove_all(before, emptied);
+                self.remove_all(before);
             }
         }
     }
 
-    fn replace_changed(
-        &mut self,
-        before: &ServerDemand,
-        after: &ServerDemand,
-        mut emptied: impl FnMut(EmptiedTree),
-    ) {
+    fn replace_changed(&mut self, before: &ServerDemand, after: &ServerDemand) {
         let changed: Vec<_> = changed_bands(before, after).collect();
         for band in changed.iter().filter_map(|(_, comes)| *comes) {
             band.for_each_claim(|claim| self.insert(band.priority, claim));
         }
         for band in changed.iter().filter_map(|(goes, _)| *goes) {
-            band.for_each_claim(|claim| {
-                self.remove(band.priority, claim).map(&mut emptied);
-            });
+            band.for_each_claim(|claim| self.remove(band.priority, claim));
         }
     }
 }
@@ -442,13 +426,13 @@ mod change_tests {
             let mut bands = Bands::default();
             bands.insert_all(&demands[0]);
             for both in demands.windows(2) {
-                bands.replace_all(&both[0], &both[1], drop);
+                bands.replace_all(&both[0], &both[1]);
             }
             let last = &demands[demands.len() - 1];
             let mut anew = Bands::default();
             anew.insert_all(last);
             prop_assert_eq!(seen(&bands), seen(&anew));
-            bands.remove_all(last, drop);
+            bands.remove_all(last);
             prop_assert!(bands.is_empty());
         }
     }

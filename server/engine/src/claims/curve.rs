@@ -17,7 +17,7 @@
 use thiserror::Error;
 
 use crate::amount::{Amount, AmountError};
-use crate::claims::{Claim, ClaimIndex, Level, Subclients};
+use crate::claims::{Claim, ClaimIndex, Subclients};
 use crate::rounding::{BEND, FROM_OUTSIDE, IDLE, ON_THE_CURVE, ROUNDED_AWAY};
 
 /// Largest number of corners in a curve that a server sends. On random trees of up to four levels
@@ -289,14 +289,6 @@ impl DemandCurve {
         match self.points.get(position) {
             Some(to) => from.demand + to.slope_from(from) * (level - from.level).max(0.0),
             None => from.demand,
-        }
-    }
-
-    /// Returns the demand of all claims together at a water level.
-    pub fn at(&self, level: Level) -> f64 {
-        match level {
-            Level::AboveAll => self.points.last().map_or(0.0, |last| last.demand),
-            Level::At(level) => self.demand_at(level),
         }
     }
 

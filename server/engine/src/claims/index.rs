@@ -108,15 +108,13 @@ impl Claims {
     /// Replaces a claim by another one. Returns whether the first one was present.
     fn replace(&mut self, before: Key, after: Key) -> bool {
         if let Self::Many(tree) = self {
-            return tree.replace(before, after);
+            tree.fetch(before, after);
         }
         let found = self.remove(before);
         self.insert(after);
         found
     }
 
-    // Most callers need one of the two.
-    #[inline]
     fn sums(&self) -> Sums {
         match self {
             Self::One(leaf) => leaf.sums(),
@@ -125,11 +123,6 @@ impl Claims {
         }
     }
 }
-
-/// Tree of an index that had many claims and has none now. It still has all its leaves. Dropping a hundred thousand
-/// leaves takes long, so the owner drops the tree on a thread that serves no request.
-#[derive(Debug)]
-pub struct EmptiedTree(#[expect(dead_code, reason = "it is to be dropped")] Box<Tree>);
 
 impl ClaimIndex {
     /// Number of claims.
@@ -158,21 +151,14 @@ impl ClaimIndex {
         self.len += 1;
     }
 
-    /// Removes a claim that was inserted, equal to the bit. O(log n). Returns the tree if it is now empty and was
-    /// large.
-    pub fn remove(&mut self, claim: Claim) -> Option<EmptiedTree> {
+    /// Removes a claim that was inserted, equal to the bit. O(log n).
+    pub fn remove(&mut self, claim: Claim) {
         let found = self.claims.remove(Key::of(claim));
         debug_assert!(found, "{claim:?} is not in the index");
-        if found {
-            self.len -= 1;
-        }
-        if self.len > 0 {
-            return None;
-        }
-        // An emptied tree frees its memory.
-        match std::mem::take(&mut self.claims) {
-            Claims::Many(tree) if tree.has_had_many() => Some(EmptiedTree(tree)),
-            _ => None,
+        self.len -= usize::from(found);
+        if self.is_empty() {
+            // An emptied tree frees its memory: a few hundred pieces of a million claims.
+            self.claims = Claims::default();
         }
     }
 
@@ -191,11 +177,7 @@ impl ClaimIndex {
 
     /// The piece of the demand curve around a level. O(log n).
     pub(crate) fn line_at(&self, level: f64) -> Line {
-        match &self.claims {
-            Claims::One(leaf) => leaf.piece_at(level, 0.0, 0.0).line,
-            Claims::Few(leaf) => leaf.piece_at(level, 0.0, 0.0).line,
-            Claims::Many(tree) => tree.line_at(level),
-        }
+        self.cut_at(|_| level, |ratio, _| ratio > level).line
     }
 
     /// Returns the level w* at which all claims together get `capacity`, or all they want. O(log n).
@@ -203,11 +185,10 @@ impl ClaimIndex {
         if is_enough(capacity, self.total_wants()) {
             return Level::AboveAll;
         }
-        let level = match &self.claims {
-            Claims::One(leaf) => leaf.level_for(capacity, 0.0, 0.0),
-            Claims::Few(leaf) => leaf.level_for(capacity, 0.0, 0.0),
-            Claims::Many(tree) => tree.level_for(capacity),
-        };
+        let level_on = |line: Line| line.level_for(capacity);
+        let is_behind = |ratio, line: Line| line.demand_at(ratio) > capacity;
+        let Cut { line, .. } = self.cut_at(level_on, is_behind);
+        let level = (line.subclients > 0.0).then(|| line.level_for(capacity));
         level.map_or(Level::AboveAll, Level::At)
     }
 
@@ -216,10 +197,23 @@ impl ClaimIndex {
     ///
     /// Of all points of D, this is the one farthest above a line of that slope.
     pub(crate) fn vertex(&self, slope: f64) -> Option<(f64, f64)> {
+        let Cut { line, last, .. } = self.cut(|_, line| line.subclients <= slope);
+        last.map(|ratio| (ratio, line.demand_at(ratio)))
+    }
+
+    /// Returns the cut at the level that `level_on` finds on its piece of D.
+    fn cut_at(&self, level_on: impl Fn(Line) -> f64, is_behind: impl Fn(f64, Line) -> bool) -> Cut {
         match &self.claims {
-            Claims::One(leaf) => leaf.vertex(slope, 0.0, 0.0),
-            Claims::Few(leaf) => leaf.vertex(slope, 0.0, 0.0),
-            Claims::Many(tree) => tree.vertex(slope),
+            Claims::Many(tree) => tree.cut_at(level_on, &is_behind),
+            _ => self.cut(is_behind),
+        }
+    }
+
+    fn cut(&self, is_behind: impl Fn(f64, Line) -> bool) -> Cut {
+        match &self.claims {
+            Claims::One(leaf) => leaf.cut(Line::default(), &is_behind),
+            Claims::Few(leaf) => leaf.cut(Line::default(), &is_behind),
+            Claims::Many(tree) => tree.cut(&is_behind),
         }
     }
 
@@ -272,13 +266,15 @@ pub(crate) struct Line {
     pub(crate) subclients: f64,
 }
 
-/// A [`Line`], and the levels at which the demand curve is known to be on it.
+/// A place between two claims.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Piece {
-    pub(super) from: f64,
-    /// Not included.
-    pub(super) to: f64,
+pub(super) struct Cut {
+    /// D between the two.
     pub(super) line: Line,
+    /// The ratio of the claim in front of it, if that is in the same leaf.
+    pub(super) last: Option<f64>,
+    /// The ratio of the claim behind it, if that is in the same leaf.
+    pub(super) next: Option<f64>,
 }
 
 impl Line {
@@ -299,12 +295,6 @@ impl Line {
             subclients: self.subclients + other.subclients,
         }
     }
-}
-
-/// A length or a position as it is stored: of a leaf or an inner node, which have few places.
-pub(super) fn narrow(len: usize) -> u8 {
-    debug_assert!(len <= usize::from(u8::MAX));
-    u8::try_from(len).unwrap_or(u8::MAX)
 }
 
 #[cfg(test)]

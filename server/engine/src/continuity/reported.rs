@@ -87,7 +87,7 @@ impl Reported {
         let before = std::mem::replace(&mut report.counts, counts);
         let is_nothing = counts.is_none() && report.cut_from.is_none();
         if before != counts {
-            before.map(|claim| self.index.remove(claim));
+            before.inspect(|claim| self.index.remove(*claim));
             counts.inspect(|claim| self.index.insert(*claim));
         }
         if is_nothing {

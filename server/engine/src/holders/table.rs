@@ -300,7 +300,7 @@ impl LeaseTable {
 
     /// Not later than the first expiry of any lease.
     pub(crate) fn next_expiry(&self) -> Option<Time> {
-        let scheduled = self.places.next_scheduled().time();
+        let scheduled = self.places.next_scheduled();
         match self.ending_due() {
             Some(due) => Some(scheduled.map_or(due, |time| time.min(due))),
             None => scheduled,

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::time::Duration;
 
-use crate::admission::weight::Weight;
 use crate::admission::{CallerSlot, TemplateSlot, weight};
 use crate::id::{HolderId, ResourceId};
 use crate::messages::{Conflict, NodeEvent};
@@ -15,7 +14,6 @@ use crate::node::sweep::Generation;
 use crate::resource::parent::ParentPace;
 use crate::resource::{Effects, Resource};
 use crate::time::Time;
-use crate::time::due::Due;
 
 /// A resource, and its place. In this order, what every request reads stands together.
 #[derive(Debug)]
@@ -27,12 +25,12 @@ pub(super) struct Entry {
     /// The last news for all resources that it has applied.
     pub(super) heard: Generation,
     /// Its weight when admission last counted it.
-    pub(super) weighed: Weight,
+    pub(super) weighed: usize,
     pub(super) resource: Resource,
     /// Its entry among the timeouts.
     pub(super) scheduled: Option<Time>,
     /// Its entry among the requests to the parent.
-    asks_parent_at: Due,
+    asks_parent_at: Option<Time>,
 }
 
 impl Entry {
@@ -46,17 +44,17 @@ impl Entry {
         Self {
             resource,
             scheduled: None,
-            asks_parent_at: Due::NEVER,
+            asks_parent_at: None,
             template,
             caller,
-            weighed: Weight::default(),
+            weighed: 0,
             heard,
         }
     }
 
     /// Bytes of the resource and its holders, as they were counted.
     pub(super) fn bytes(&self) -> usize {
-        weight::resource_bytes(self.resource.id().as_str()) + self.weighed.bytes()
+        weight::resource_bytes(self.resource.id().as_str()) + self.weighed
     }
 
     /// Asserts that it is where it should be, if it has heard what concerns all. O(leases), for tests.
@@ -68,7 +66,7 @@ impl Entry {
         let resource = &self.resource;
         let id = resource.id();
         resource.assert_consistent();
-        assert_eq!(self.weighed, resource.weight(), "what {id} weighs");
+        assert_eq!(self.weighed, resource.holder_bytes(), "what {id} weighs");
         assert!(resource.effects().is_none(), "{id} has changed");
         assert!(
             !resource.is_empty(),
@@ -76,7 +74,7 @@ impl Entry {
         );
         assert!(
             self.scheduled.is_some()
-                || self.asks_parent_at != Due::NEVER
+                || self.asks_parent_at.is_some()
                 || has_parent
                 || resource.has_mark(),
             "{id} has leases that will end, and no timeout"
@@ -97,11 +95,7 @@ impl Entry {
         let timeout = self.resource.next_timeout();
         assert_eq!(self.scheduled, timeout, "the timeout of {id}");
         let ask = self.resource.next_request(pace);
-        assert_eq!(
-            self.asks_parent_at.time(),
-            ask,
-            "when to ask the parent for {id}"
-        );
+        assert_eq!(self.asks_parent_at, ask, "when to ask the parent for {id}");
     }
 }
 
@@ -125,22 +119,22 @@ impl Node {
             waste,
         } = entry.resource.take_effects();
         self.counters.expired += u64::from(expired);
-        let weight = entry.resource.weight();
-        let before = std::mem::replace(&mut entry.weighed, weight);
-        if weight != before || !charges.is_empty() {
+        let bytes = entry.resource.holder_bytes();
+        let before = std::mem::replace(&mut entry.weighed, bytes);
+        if bytes != before || !charges.is_empty() {
             self.admission
-                .note_changes(charges, before, weight, entry.template);
+                .note_changes(charges, before, bytes, entry.template);
         }
         if is_unsettled {
             let resource = &entry.resource;
             self.children.note_unsettled(resource.id(), resource);
         }
         let is_gone = entry.resource.is_empty();
-        let (mut next, mut ask) = (None, Due::NEVER);
+        let (mut next, mut ask) = (None, None);
         if !is_gone {
             let pace = self.upstream.pace();
             next = entry.resource.next_timeout();
-            ask = entry.resource.next_request(pace).into();
+            ask = entry.resource.next_request(pace);
         }
         let before = std::mem::replace(&mut entry.scheduled, next);
         let ask_before = std::mem::replace(&mut entry.asks_parent_at, ask);
@@ -171,7 +165,7 @@ impl Node {
         {
             let (resource, id) = (&entry.resource, entry.resource.id());
             assert!(resource.effects().is_none(), "{id} has changed");
-            assert_eq!(entry.weighed, resource.weight(), "what {id} weighs");
+            assert_eq!(entry.weighed, resource.holder_bytes(), "what {id} weighs");
             entry.assert_scheduled(self.upstream.pace());
         }
     }

@@ -10,7 +10,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use crate::admission::weight::{BAND_BYTES, Weight, counted};
+use crate::admission::weight::BAND_BYTES;
 use crate::admission::{AdmissionGate, CallerSlot, Charge, Full, weight};
 use crate::claims::{Bands, Demand};
 use crate::holders::{HolderAsk, Holding, Slot};
@@ -120,9 +120,9 @@ impl Resource {
         holders.map(|holding| (holding.caller, bytes_of(holding)))
     }
 
-    /// Returns the weight in memory.
-    pub(crate) fn weight(&self) -> Weight {
-        self.holders.weight()
+    /// Bytes of all holders, as estimated.
+    pub(crate) fn holder_bytes(&self) -> usize {
+        self.holders.bytes()
     }
 }
 
@@ -144,10 +144,8 @@ pub(super) struct Arrivals {
     /// Clients of each caller. Absent: they are not counted.
     #[expect(clippy::box_collection, reason = "without it, it takes one word")]
     clients: Option<Box<BTreeMap<CallerSlot, usize>>>,
-    /// Points of all demand curves.
-    points: u32,
-    /// Names of holders that are not kept in place.
-    name_bytes: u32,
+    /// Bytes of all holders, without their priorities.
+    bytes: usize,
 }
 
 impl Arrivals {
@@ -230,16 +228,14 @@ impl Arrivals {
 
     /// Notes a new holder.
     pub(super) fn note_came(&mut self, holding: &Holding, charges: &mut Vec<Charge>) {
-        self.name_bytes += name_bytes(holding);
-        self.points += points(&holding.demand);
+        self.bytes += own_bytes(holding.name.as_str(), &holding.demand);
         self.count_client(holding, |count| count + 1);
         charge(charges, holding, 0, bytes_of(holding));
     }
 
     /// Notes that a holder is gone.
     pub(super) fn note_gone(&mut self, gone: &Holding, charges: &mut Vec<Charge>) {
-        self.name_bytes -= name_bytes(gone);
-        self.points -= points(&gone.demand);
+        self.bytes -= own_bytes(gone.name.as_str(), &gone.demand);
         self.count_client(gone, |count| count.saturating_sub(1));
         charge(charges, gone, bytes_of(gone), 0);
     }
@@ -252,20 +248,16 @@ impl Arrivals {
         charges: &mut Vec<Charge>,
     ) {
         if holding.kind() == HolderKind::Server {
-            self.points = self.points + points(after) - points(&holding.demand);
-            let bytes = holder_bytes(holding.name.as_str(), after);
+            let name = holding.name.as_str();
+            self.bytes = self.bytes + own_bytes(name, after) - own_bytes(name, &holding.demand);
+            let bytes = holder_bytes(name, after);
             charge(charges, holding, bytes_of(holding), bytes);
         }
     }
 
-    /// Points of all demand curves.
-    pub(super) fn points(&self) -> u32 {
-        self.points
-    }
-
-    /// Bytes of the names of holders that are not kept in place.
-    pub(super) fn name_bytes(&self) -> u32 {
-        self.name_bytes
+    /// Bytes of all holders, without their priorities.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// Asserts that what is counted is there. O(n), for tests.
@@ -274,13 +266,8 @@ impl Arrivals {
     ///
     /// If it is not.
     pub(super) fn assert_consistent<'a>(&self, holders: impl Iterator<Item = &'a Holding>) {
-        let of = |it: &Holding| (points(&it.demand), name_bytes(it));
-        let sums = holders
-            .map(of)
-            .fold((0, 0), |(points, names), (more, name)| {
-                (points + more, names + name)
-            });
-        assert_eq!((self.points, self.name_bytes), sums, "points and names");
+        let bytes = holders.map(|it| own_bytes(it.name.as_str(), &it.demand));
+        assert_eq!(self.bytes, bytes.sum::<usize>(), "bytes of holders");
     }
 }
 
@@ -295,28 +282,25 @@ fn charge(charges: &mut Vec<Charge>, holding: &Holding, before: usize, after: us
     }
 }
 
-/// Bytes that a holder of that name brings with that demand.
-pub(super) fn holder_bytes(name: &str, demand: &Demand) -> usize {
+/// Bytes of a holder of that name with that demand, without its priorities.
+fn own_bytes(name: &str, demand: &Demand) -> usize {
     match demand {
         Demand::Client { .. } => weight::client_bytes(name),
-        Demand::Server(demand) => weight::child_bytes(name, demand.points(), demand.bands().len()),
+        Demand::Server(demand) => weight::child_bytes(name, demand.points()),
     }
+}
+
+/// Bytes that a holder of that name brings with that demand. Every priority but one counts, although other holders may
+/// share it.
+pub(super) fn holder_bytes(name: &str, demand: &Demand) -> usize {
+    let bands = match demand {
+        Demand::Client { .. } => 0,
+        Demand::Server(demand) => demand.bands().len(),
+    };
+    own_bytes(name, demand) + weight::band_bytes(bands)
 }
 
 /// Bytes that a holder has brought.
 pub(super) fn bytes_of(holding: &Holding) -> usize {
     holder_bytes(holding.name.as_str(), &holding.demand)
-}
-
-/// Points of the curves of a demand.
-fn points(demand: &Demand) -> u32 {
-    match demand {
-        Demand::Client { .. } => 0,
-        Demand::Server(demand) => counted(demand.points()),
-    }
-}
-
-/// Bytes of a holder's name if it is not kept in place: a few hundred.
-fn name_bytes(holding: &Holding) -> u32 {
-    counted(weight::name_bytes(holding.name.as_str()))
 }

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::admission::weight::{Weight, counted};
+use crate::admission::weight;
 use crate::amount::Amount;
 use crate::claims::{Bands, Claim, Demand, Subclients};
 use crate::continuity::Recovery;
@@ -90,16 +90,9 @@ impl Holders {
         self.demand_version
     }
 
-    /// Weight in memory.
-    pub(super) fn weight(&self) -> Weight {
-        let children = self.children().len();
-        Weight {
-            leases: counted(self.table.len() - children),
-            curves: counted(children),
-            points: self.arrivals.points(),
-            bands: counted(self.claims.len().saturating_sub(1)),
-            name_bytes: self.arrivals.name_bytes(),
-        }
+    /// Bytes of all holders, as estimated.
+    pub(super) fn bytes(&self) -> usize {
+        self.arrivals.bytes() + weight::shared_bytes(self.table.len(), self.claims.len())
     }
 
     /// The priorities of a demand that no holder has, and the template does not name. If the algorithm does not look at
@@ -195,10 +188,9 @@ impl Holders {
             return;
         };
         let before = &holding.demand;
-        let Effects { charges, waste, .. } = &mut self.effects;
-        self.arrivals.note_demand(holding, demand, charges);
-        self.claims
-            .replace_all(before, demand, |tree| waste.push(Box::new(tree)));
+        self.arrivals
+            .note_demand(holding, demand, &mut self.effects.charges);
+        self.claims.replace_all(before, demand);
         self.table.change_demand(slot, demand.clone());
         self.note_demand_changed();
     }
@@ -314,10 +306,8 @@ impl Holders {
 
     /// A holder was taken out of the table.
     fn note_gone(&mut self, gone: &Holding, recovery: Option<&mut Recovery>) {
-        let Effects { charges, waste, .. } = &mut self.effects;
-        self.claims
-            .remove_all(&gone.demand, |tree| waste.push(Box::new(tree)));
-        self.arrivals.note_gone(gone, charges);
+        self.claims.remove_all(&gone.demand);
+        self.arrivals.note_gone(gone, &mut self.effects.charges);
         if let Some(recovery) = recovery {
             recovery.note_gone(self.table.name_hash(&gone.holder()));
         }

@@ -181,13 +181,9 @@ impl Templates {
         self.shortened(new).0
     }
 
-    /// Returns the same within a mastership. If an operator set the learning mode of a template shorter than its lease,
-    /// only the learning mode counts. A change must not make such a server begin to learn.
-    pub fn learning_outlasts(&self, new: &Self) -> Duration {
-        self.shortened(new).1
-    }
-
-    /// Returns both: [`Templates::outlasts`], and the same within a mastership.
+    /// Returns both: [`Templates::outlasts`], and the same within a mastership. If an operator set the learning mode of a
+    /// template shorter than its lease, only the learning mode counts then. A change must not make such a server begin
+    /// to learn.
     pub(crate) fn shortened(&self, new: &Self) -> (Duration, Duration) {
         let shortened: Vec<&Arc<Template>> = self.shortened_by(new).collect();
         let longest = |length: fn(&Arc<Template>) -> Duration| {

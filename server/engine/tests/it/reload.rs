@@ -3,7 +3,6 @@
 
 use std::time::Duration;
 
-use doorward_engine::claims::EmptiedTree;
 use doorward_engine::id::{HolderName, ResourceId};
 use doorward_engine::messages::{GetCapacityReply, Has};
 use doorward_engine::node::Node;
@@ -318,26 +317,6 @@ fn the_driver_of_a_node_drops_the_leases_that_it_has_forgotten() {
     do_due(&mut node, now + 2 * LEASE);
     assert_eq!(node.resources_count(), 0);
     assert!(node.poll_garbage().is_some());
-}
-
-#[test]
-fn claims_of_former_holders_are_handed_out_to_be_dropped() {
-    let now = Time::from_secs(1);
-    let bands = spec("*", AlgorithmKind::PriorityBands, 100.0);
-    let mut node = master(templates(&[bands]));
-    // Their wants differ, since equal claims are one entry.
-    for client in 0..20_000 {
-        ask(&mut node, client, 0, 1.0 + client as f64, None, now);
-    }
-    while node.poll_garbage().is_some() {}
-    // One client of priority 0 stays.
-    let second = Duration::from_secs(1);
-    gets(&mut node, 0, 1.0, None, now + LEASE - second);
-    do_due(&mut node, now + LEASE + second);
-    assert_eq!(node.resources_count(), 1);
-    let trees = std::iter::from_fn(|| node.poll_garbage());
-    let trees = trees.filter(|value| value.is::<EmptiedTree>());
-    assert_eq!(trees.count(), 2, "of two priorities");
 }
 
 #[test]

@@ -150,7 +150,7 @@ proptest! {
         let index = index_of(&claims);
         let curve = DemandCurve::of(&index, points);
         prop_assert!(curve.points().len() <= points);
-        prop_assert!(close(curve.at(Level::AboveAll), index.total_wants(), 1e-12));
+        prop_assert!(close(curve.demand_at(f64::MAX), index.total_wants(), 1e-12));
         for (wants, subclients) in &claims {
             for level in [wants / subclients, wants / subclients * 0.7, wants / subclients * 1.3] {
                 let (sent, truth) = (curve.demand_at(level), index.demand_at(level));

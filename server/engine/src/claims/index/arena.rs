@@ -77,11 +77,6 @@ impl<T: Default> Arena<T> {
         self[other] = taken;
         result
     }
-
-    /// Number of nodes and free places. O(chunks).
-    pub(super) fn places(&self) -> usize {
-        self.chunks.iter().map(Vec::len).sum()
-    }
 }
 
 #[expect(

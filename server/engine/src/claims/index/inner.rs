@@ -8,7 +8,7 @@
     reason = "positions are within the arrays, see above"
 )]
 
-use crate::claims::index::{Key, Sums, narrow};
+use crate::claims::index::{Key, Line, Sums};
 
 /// Largest number of children of an inner node.
 pub(super) const INNER_MAX: usize = 32;
@@ -20,7 +20,7 @@ pub(super) const INNER_MAX: usize = 32;
 /// compare all places without waiting for the length.
 #[derive(Clone, Debug)]
 pub(super) struct Inner {
-    len: u8,
+    len: u32,
     children: [u32; INNER_MAX],
     wants: [f64; INNER_MAX],
     subclients: [f64; INNER_MAX],
@@ -35,16 +35,6 @@ const BLOCK: usize = 8;
 
 /// Number of blocks in a node.
 const BLOCKS: usize = INNER_MAX / BLOCK;
-
-/// A child, with the sums before and after it in the whole tree.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Found {
-    pub(super) position: usize,
-    /// Σ wants of all claims before the child's.
-    pub(super) wants_before: f64,
-    /// Σ subclients of all claims after the child's.
-    pub(super) subclients_after: f64,
-}
 
 impl Default for Inner {
     fn default() -> Self {
@@ -62,7 +52,7 @@ impl Default for Inner {
 
 impl Inner {
     pub(super) fn len(&self) -> usize {
-        usize::from(self.len)
+        self.len as usize
     }
 
     /// Returns a number whose computation reads everything that a change of a claim needs.
@@ -140,7 +130,7 @@ impl Inner {
             array[gone.clone()].fill(0.0);
         }
         self.bound_ratios[gone].fill(f64::INFINITY);
-        self.len = narrow(at);
+        self.len = at as u32;
     }
 
     /// Asserts that the bounds are in order, and that places beyond the length change no sum and no search.
@@ -178,7 +168,7 @@ impl Inner {
         for (array, of_right) in self.numbers().into_iter().zip(right.numbers()) {
             of_right[..moved.len()].copy_from_slice(&array[moved.clone()]);
         }
-        right.len = narrow(moved.len());
+        right.len = moved.len() as u32;
         self.truncate(at);
         right
     }
@@ -224,55 +214,34 @@ impl Inner {
         position
     }
 
-    /// Finds the child in which the claims cross from "at most `level` per subclient" to above it.
-    pub(super) fn find_level(&self, level: f64, before: f64, after: f64) -> Found {
-        let position = self.bound_ratios[1..self.len()].partition_point(|ratio| *ratio <= level);
-        let wants: f64 = self.wants[..position].iter().sum();
-        let subclients: f64 = self.subclients[position + 1..].iter().sum();
-        Found {
-            position,
-            wants_before: before + wants,
-            subclients_after: after + subclients,
-        }
-    }
-
-    /// Finds the child with the first claim after which at most `slope` subclients are left.
-    pub(super) fn find_slope(&self, slope: f64, before: f64, after: f64) -> Found {
-        let mut position = self.len() - 1;
-        let mut after = after;
-        while position > 0 && after + self.subclients[position] <= slope {
-            after += self.subclients[position];
-            position -= 1;
-        }
-        Found {
-            position,
-            wants_before: before + self.wants[..position].iter().sum::<f64>(),
-            subclients_after: after,
-        }
-    }
-
-    /// Finds the child in which D reaches `capacity`: all claims before it have their wants there, and all claims after
-    /// it get the same level. At the boundary between two children, D is the sum of all wants before it plus the
-    /// bound's ratio times all subclients after it.
-    pub(super) fn find_demand(&self, capacity: f64, before: f64, after: f64) -> Found {
-        let mut wants_before = before;
-        let mut subclients_after = [after; BLOCKS + 1];
+    /// Finds the last child whose bound is not behind a cut ([`Tree::cut`](super::tree::Tree::cut)). Returns its
+    /// position, Σ wants of all claims before it, and Σ subclients of those after it.
+    ///
+    /// At the bound of a child, D is the sum of all wants before it plus the bound's ratio times all subclients from it
+    /// on.
+    pub(super) fn find(
+        &self,
+        outside: Line,
+        is_behind: &impl Fn(f64, Line) -> bool,
+    ) -> (usize, Line) {
+        let mut wants_before = outside.wants;
+        let mut subclients_after = [outside.subclients; BLOCKS + 1];
         for block in (0..BLOCKS).rev() {
             subclients_after[block] =
                 subclients_after[block + 1] + sum_block(&self.subclients, block);
         }
-        // Find the block in which D reaches the capacity.
+        // Find the block, then the child in it.
         let mut block = 0;
         while (block + 1) * BLOCK < self.len() {
             let wants = wants_before + sum_block(&self.wants, block);
-            let boundary = self.bound_ratios[(block + 1) * BLOCK];
-            if wants + boundary * subclients_after[block + 1] > capacity {
+            let subclients = subclients_after[block + 1];
+            let bound = self.bound_ratios[(block + 1) * BLOCK];
+            if is_behind(bound, Line { wants, subclients }) {
                 break;
             }
             wants_before = wants;
             block += 1;
         }
-        // Find the child in that block.
         let first = block * BLOCK;
         let end = (first + BLOCK).min(self.len());
         let mut after_child = [subclients_after[block + 1]; BLOCK + 1];
@@ -282,18 +251,18 @@ impl Inner {
         let mut position = first;
         while position + 1 < end {
             let wants = wants_before + self.wants[position];
-            let boundary = self.bound_ratios[position + 1];
-            if wants + boundary * after_child[position - first + 1] > capacity {
+            let subclients = after_child[position - first + 1];
+            if is_behind(self.bound_ratios[position + 1], Line { wants, subclients }) {
                 break;
             }
             wants_before = wants;
             position += 1;
         }
-        Found {
-            position,
-            wants_before,
-            subclients_after: after_child[position - first + 1],
-        }
+        let line = Line {
+            wants: wants_before,
+            subclients: after_child[position - first + 1],
+        };
+        (position, line)
     }
 }
 

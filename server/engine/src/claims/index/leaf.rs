@@ -8,7 +8,7 @@
     reason = "positions are within the arrays, see above"
 )]
 
-use crate::claims::index::{Key, Line, Piece, Sums, narrow};
+use crate::claims::index::{Cut, Key, Line, Sums};
 
 /// Largest number of different claims in a leaf of a tree.
 pub(super) const LEAF_MAX: usize = 16;
@@ -20,10 +20,10 @@ const LANES: usize = 4;
 /// without reading the length.
 #[derive(Clone, Debug)]
 pub(super) struct Leaf<const MAX: usize> {
-    len: u8,
+    len: u32,
     counts: [u32; MAX],
     wants: [f64; MAX],
-    subclients: LeafSubclients<MAX>,
+    subclients: [f64; MAX],
 }
 
 impl<const MAX: usize> Default for Leaf<MAX> {
@@ -32,7 +32,7 @@ impl<const MAX: usize> Default for Leaf<MAX> {
             len: 0,
             counts: [0; MAX],
             wants: [0.0; MAX],
-            subclients: LeafSubclients::default(),
+            subclients: [0.0; MAX],
         }
     }
 }
@@ -49,28 +49,27 @@ impl<const MAX: usize> Leaf<MAX> {
     }
 
     pub(super) fn len(&self) -> usize {
-        usize::from(self.len)
+        self.len as usize
     }
 
     /// Returns a number whose computation reads nearly the whole leaf.
     pub(super) fn touched(&self) -> f64 {
         let lines = |array: &[f64; MAX]| array.iter().step_by(8).sum::<f64>();
         let counts: u32 = self.counts.iter().step_by(16).fold(0, |a, b| a | b);
-        let subclients = self.subclients.each().map_or(0.0, lines);
-        lines(&self.wants) + subclients + f64::from(counts)
+        lines(&self.wants) + lines(&self.subclients) + f64::from(counts)
     }
 
     pub(super) fn key(&self, position: usize) -> Key {
         Key {
             ratio: self.ratio_at(position),
             wants: self.wants[position],
-            subclients: self.subclients.at(position),
+            subclients: self.subclients[position],
         }
     }
 
     /// Returns the ratio at a position. Not stored, since a division costs less than the memory would.
     fn ratio_at(&self, position: usize) -> f64 {
-        self.wants[position] / self.subclients.at(position)
+        self.wants[position] / self.subclients[position]
     }
 
     /// Σ wants at a position: equal claims times their count.
@@ -80,16 +79,13 @@ impl<const MAX: usize> Leaf<MAX> {
 
     /// Σ subclients at a position.
     fn subclients_at(&self, position: usize) -> f64 {
-        self.subclients.at(position) * f64::from(self.counts[position])
+        self.subclients[position] * f64::from(self.counts[position])
     }
 
     pub(super) fn sums(&self) -> Sums {
-        // Each client counts as 1, so the counts add up as whole numbers.
-        let clients = || f64::from(self.counts.iter().sum::<u32>());
-        let subclients = self.subclients.each();
         Sums {
             wants: self.sum_of(&self.wants),
-            subclients: subclients.map_or_else(clients, |each| self.sum_of(each)),
+            subclients: self.sum_of(&self.subclients),
         }
     }
 
@@ -104,17 +100,15 @@ impl<const MAX: usize> Leaf<MAX> {
 
     /// Returns the first position whose key is not before `key`.
     ///
-    /// Claims of clients differ in their wants alone, so they need no division. The loop compares all of them side by
-    /// side. A loop that stops early would be a branch that the processor mispredicts.
+    /// The loop compares all of them side by side. A loop that stops early would be a branch that the processor
+    /// mispredicts. Places beyond the length have no ratio, which is below none.
     fn position_of(&self, key: Key) -> usize {
-        if self.subclients.each().is_some() || key.subclients != 1.0 {
-            let is_before = |at: &usize| self.key(*at).is_before(&key);
-            return (0..self.len()).take_while(is_before).count();
-        }
         let mut position = 0;
         for at in 0..MAX {
-            let is_there = self.counts[at] != 0;
-            position += usize::from(is_there & (self.wants[at] < key.wants));
+            position += usize::from(self.ratio_at(at) < key.ratio);
+        }
+        while position < self.len() && self.key(position).is_before(&key) {
+            position += 1;
         }
         position
     }
@@ -124,7 +118,7 @@ impl<const MAX: usize> Leaf<MAX> {
     /// # Errors
     ///
     /// The position where the claim belongs, if it is not present.
-    pub(super) fn find(&self, key: Key) -> Result<usize, usize> {
+    fn find(&self, key: Key) -> Result<usize, usize> {
         let position = self.position_of(key);
         if position < self.len() && self.key(position) == key {
             Ok(position)
@@ -133,83 +127,57 @@ impl<const MAX: usize> Leaf<MAX> {
         }
     }
 
-    /// Count of the claim at a position.
-    pub(super) fn count_at(&self, position: usize) -> u32 {
-        self.counts[position]
-    }
-
-    /// Whether there is room for one more different claim.
-    pub(super) fn has_room(&self) -> bool {
-        self.len() < MAX
-    }
-
     /// Inserts a claim, if there is room. Returns whether there was.
     pub(super) fn try_insert(&mut self, key: Key) -> bool {
-        let place = self.find(key);
-        let fits = place.is_ok() || self.has_room();
-        if fits {
-            self.put(key, place);
-        }
-        fits
-    }
-
-    /// Inserts a claim at the place that [`find`](Self::find) returned. There must be room.
-    pub(super) fn put(&mut self, key: Key, place: Result<usize, usize>) {
-        debug_assert!(place.is_ok() || self.has_room());
-        match place {
+        match self.find(key) {
             Ok(position) => self.counts[position] += 1,
+            Err(_) if self.len() == MAX => return false,
             Err(position) => self.insert_at(position, key, 1),
         }
+        true
     }
 
     /// Inserts a claim. If the leaf was full, splits it and returns its new right neighbour.
     pub(super) fn insert(&mut self, key: Key) -> Option<Self> {
-        let place = self.find(key);
-        let position = match place {
-            Err(position) if !self.has_room() => position,
-            _ => {
-                self.put(key, place);
-                return None;
-            }
-        };
-        let mut right = self.split_off(MAX / 2);
-        if position <= self.len() {
-            self.insert_at(position, key, 1);
-        } else {
-            right.insert_at(position - self.len(), key, 1);
+        if self.try_insert(key) {
+            return None;
         }
+        let mut right = self.split_off(MAX / 2);
+        let half = if right.key(0).is_before(&key) {
+            &mut right
+        } else {
+            &mut *self
+        };
+        half.try_insert(key);
         Some(right)
     }
 
     fn insert_at(&mut self, position: usize, key: Key, count: u32) {
-        let len = self.len();
-        self.counts.copy_within(position..len, position + 1);
-        self.wants.copy_within(position..len, position + 1);
+        let (from, to) = (position..self.len(), position + 1);
+        self.counts.copy_within(from.clone(), to);
+        self.wants.copy_within(from.clone(), to);
+        self.subclients.copy_within(from, to);
         self.counts[position] = count;
         self.wants[position] = key.wants;
-        self.subclients.insert(position, key.subclients, len);
+        self.subclients[position] = key.subclients;
         self.len += 1;
     }
 
     fn remove_at(&mut self, position: usize) {
-        let len = self.len();
-        self.counts.copy_within(position + 1..len, position);
-        self.wants.copy_within(position + 1..len, position);
-        self.subclients.remove(position, len);
-        self.truncate_but_subclients(len - 1);
+        let from = position + 1..self.len();
+        self.counts.copy_within(from.clone(), position);
+        self.wants.copy_within(from.clone(), position);
+        self.subclients.copy_within(from, position);
+        self.truncate(self.len() - 1);
     }
 
     /// Drops all claims from a position on.
     fn truncate(&mut self, at: usize) {
-        self.subclients.truncate(at, self.len());
-        self.truncate_but_subclients(at);
-    }
-
-    fn truncate_but_subclients(&mut self, at: usize) {
         let gone = at..self.len();
         self.counts[gone.clone()].fill(0);
-        self.wants[gone].fill(0.0);
-        self.len = narrow(at);
+        self.wants[gone.clone()].fill(0.0);
+        self.subclients[gone].fill(0.0);
+        self.len = at as u32;
     }
 
     /// Removes one claim. Returns whether it was present.
@@ -217,16 +185,11 @@ impl<const MAX: usize> Leaf<MAX> {
         let Ok(position) = self.find(key) else {
             return false;
         };
-        self.take_at(position);
-        true
-    }
-
-    /// Removes one of the equal claims at a position.
-    pub(super) fn take_at(&mut self, position: usize) {
         self.counts[position] -= 1;
         if self.counts[position] == 0 {
             self.remove_at(position);
         }
+        true
     }
 
     /// Asserts that the claims are in order, and that places beyond them are zero.
@@ -242,12 +205,7 @@ impl<const MAX: usize> Leaf<MAX> {
         }
         assert!(self.counts[..len].iter().all(|count| *count > 0));
         assert!(self.counts[len..].iter().all(|count| *count == 0));
-        let each = self.subclients.each().map_or(&[][..], |each| &each[len..]);
-        assert!(
-            len > 0 || self.subclients.each().is_none(),
-            "an empty leaf keeps no subclients"
-        );
-        let beyond = self.wants[len..].iter().chain(each);
+        let beyond = self.wants[len..].iter().chain(&self.subclients[len..]);
         assert!(beyond.copied().all(|it| it == 0.0), "beyond the length");
     }
 
@@ -280,139 +238,33 @@ impl<const MAX: usize> Leaf<MAX> {
         merge
     }
 
-    /// The piece of the demand curve around a level, given Σ wants of all leaves before this one and Σ subclients of
-    /// all after it.
-    pub(super) fn piece_at(&self, level: f64, wants_before: f64, subclients_after: f64) -> Piece {
-        let (mut wants, mut subclients) = (wants_before, 0.0);
-        // Where the neighbours end is not known here.
-        let (mut from, mut to) = (level, level.next_up());
-        for position in 0..self.len() {
-            let ratio = self.ratio_at(position);
-            if ratio <= level {
-                wants += self.wants_at(position);
-                from = ratio;
-            } else {
-                if subclients == 0.0 {
-                    to = ratio;
-                }
-                subclients += self.subclients_at(position);
-            }
-        }
-        let subclients = subclients + subclients_after;
-        Piece {
-            from,
-            to,
-            line: Line { wants, subclients },
-        }
-    }
-
-    /// Finds the first claim after which at most `slope` subclients are left, given the sums before and after this
-    /// leaf. The claim is in this leaf. Returns its ratio, and D there.
-    pub(super) fn vertex(&self, slope: f64, before: f64, after: f64) -> Option<(f64, f64)> {
-        let mut after = after;
-        let mut position = self.len();
-        while position > 0 && after <= slope {
-            position -= 1;
-            let with = after + self.subclients_at(position);
-            if with > slope {
-                let wants: f64 = (0..=position).map(|at| self.wants_at(at)).sum();
-                let level = self.ratio_at(position);
-                return Some((level, before + wants + level * after));
-            }
-            after = with;
-        }
-        None
-    }
-
     /// Returns the largest ratio.
     pub(super) fn last_ratio(&self) -> Option<f64> {
         self.len().checked_sub(1).map(|last| self.ratio_at(last))
     }
 
-    /// Returns the level at which all claims together get `capacity`. It lies in this leaf or at its edge. Returns
-    /// nothing if it is above all claims.
-    pub(super) fn level_for(
-        &self,
-        capacity: f64,
-        wants_before: f64,
-        subclients_after: f64,
-    ) -> Option<f64> {
-        // Σ subclients of all claims behind each position.
+    /// Cuts the claims in two, in front of the first one that `is_behind` ([`Tree::cut`](super::tree::Tree::cut)).
+    pub(super) fn cut(&self, outside: Line, is_behind: &impl Fn(f64, Line) -> bool) -> Cut {
+        // Σ subclients from each position on.
         let mut behind = [0.0; MAX];
-        let mut after = subclients_after;
+        let mut subclients = outside.subclients;
         for (position, behind) in behind.iter_mut().enumerate().take(self.len()).rev() {
-            *behind = after;
-            after += self.subclients_at(position);
+            subclients += self.subclients_at(position);
+            *behind = subclients;
         }
-        let mut wants = wants_before;
-        for (position, behind) in behind.into_iter().enumerate().take(self.len()) {
-            let satisfied = wants + self.wants_at(position);
-            // D at this claim's ratio: this claim and all before it have their wants.
-            if satisfied + self.ratio_at(position) * behind > capacity {
-                let rising = behind + self.subclients_at(position);
-                return Some(((capacity - wants) / rising).max(0.0));
+        let (mut wants, mut last) = (outside.wants, None);
+        for (position, subclients) in behind.into_iter().enumerate().take(self.len()) {
+            let (ratio, line) = (self.ratio_at(position), Line { wants, subclients });
+            if is_behind(ratio, line) {
+                let next = Some(ratio);
+                return Cut { line, last, next };
             }
-            wants = satisfied;
+            (wants, last) = (wants + self.wants_at(position), Some(ratio));
         }
-        (subclients_after > 0.0).then(|| ((capacity - wants) / subclients_after).max(0.0))
-    }
-}
-
-/// Number of subclients of each claim of a leaf.
-///
-/// A client's claim has one subclient, and nearly all claims are clients'. A leaf of such claims stores no numbers.
-/// That makes it a third smaller, and a change of a claim waits for less memory. Claims of child servers have any
-/// number of subclients.
-///
-/// Stored numbers beyond the length of the leaf are zero.
-#[derive(Clone, Debug)]
-pub(super) struct LeafSubclients<const MAX: usize>(Option<Box<[f64; MAX]>>);
-
-impl<const MAX: usize> Default for LeafSubclients<MAX> {
-    fn default() -> Self {
-        Self(None)
-    }
-}
-
-impl<const MAX: usize> LeafSubclients<MAX> {
-    /// Numbers of all claims. None: every claim has one subclient.
-    pub(super) fn each(&self) -> Option<&[f64; MAX]> {
-        self.0.as_deref()
-    }
-
-    /// Number of subclients of the claim at a position.
-    pub(super) fn at(&self, position: usize) -> f64 {
-        self.each().map_or(1.0, |each| each[position])
-    }
-
-    /// Inserts the number of a new claim at a position, among `len` others.
-    pub(super) fn insert(&mut self, position: usize, subclients: f64, len: usize) {
-        if self.0.is_none() && subclients != 1.0 {
-            let mut each = Box::new([0.0; MAX]);
-            each[..len].fill(1.0);
-            self.0 = Some(each);
-        }
-        if let Some(each) = &mut self.0 {
-            each.copy_within(position..len, position + 1);
-            each[position] = subclients;
-        }
-    }
-
-    /// Removes the number at a position, one of `len`.
-    pub(super) fn remove(&mut self, position: usize, len: usize) {
-        if let Some(each) = &mut self.0 {
-            each.copy_within(position + 1..len, position);
-        }
-        self.truncate(len - 1, len);
-    }
-
-    /// Drops the numbers from a position on, of `len`.
-    pub(super) fn truncate(&mut self, at: usize, len: usize) {
-        if at == 0 {
-            self.0 = None;
-        }
-        if let Some(each) = &mut self.0 {
-            each[at..len].fill(0.0);
+        Cut {
+            line: Line { wants, ..outside },
+            last,
+            next: None,
         }
     }
 }

@@ -110,10 +110,7 @@ fn claims_in_rising_falling_and_equal_order_come_out_again() {
         claims.iter().for_each(|claim| index.insert(*claim));
         check(&index, &claims);
         for (taken, claim) in claims.iter().enumerate() {
-            let emptied = index.remove(*claim);
-            // After many different claims, removing the last one returns the tree for the caller to drop.
-            let is_last = taken + 1 == claims.len();
-            assert_eq!(emptied.is_some(), is_last && order != 2, "{taken}");
+            index.remove(*claim);
             if taken % 500 == 0 {
                 check(&index, &claims[taken + 1..]);
             }
@@ -253,43 +250,6 @@ proptest! {
             prop_assert_eq!(index.len(), before - 1);
         }
         prop_assert!(index.is_empty());
-    }
-
-    #[test]
-    fn a_stored_result_equals_a_fresh_one(
-        list in prop::collection::vec(claims(), 1..200),
-        steps in prop::collection::vec((0..4u8, any::<prop::sample::Index>(), claims(), 0..4u8), 1..200),
-    ) {
-        let mut list = list;
-        let mut index = ClaimIndex::default();
-        list.iter().for_each(|claim| index.insert(*claim));
-        for (change, place, claim, of) in steps {
-            let place = place.index(list.len());
-            match change {
-                0 => {
-                    index.insert(claim);
-                    list.push(claim);
-                }
-                1 if list.len() > 1 => {
-                    index.remove(list.swap_remove(place));
-                }
-                2 => {
-                    index.replace(list[place], claim);
-                    list[place] = claim;
-                }
-                // This step changes nothing.
-                _ => {}
-            }
-            let mut anew = index.clone();
-            if let Claims::Many(tree) = &mut anew.claims {
-                tree.forget_known();
-            }
-            // A few capacities, and not all of the present demand, so that the same ones come again.
-            let capacity = [10.0, 1e4, 1e9, anew.total_wants() / 2.0][usize::from(of)];
-            prop_assert_eq!(index.level_for(capacity), anew.level_for(capacity));
-            prop_assert_eq!(index.demand_at(capacity / 64.0), anew.demand_at(capacity / 64.0));
-            prop_assert_eq!(index.total_subclients(), anew.total_subclients());
-        }
     }
 
     #[test]

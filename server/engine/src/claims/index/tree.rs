@@ -3,9 +3,9 @@
 use std::cell::Cell;
 
 use crate::claims::index::arena::Arena;
-use crate::claims::index::inner::{Found, INNER_MAX, Inner};
+use crate::claims::index::inner::{INNER_MAX, Inner};
 use crate::claims::index::leaf::{LEAF_MAX, Leaf};
-use crate::claims::index::{Key, Line, Piece, Sums, narrow};
+use crate::claims::index::{Cut, Key, Line, Sums};
 
 /// The claims, in leaves below inner nodes.
 #[derive(Clone, Debug)]
@@ -15,76 +15,36 @@ pub(super) struct Tree {
     root: u32,
     /// Levels of inner nodes above the leaves.
     height: u32,
-    known: LastFound,
-}
-
-/// Results of searches since a claim last came or went. Most requests change no claim and divide the same capacity, so
-/// it is the same again.
-#[derive(Clone, Debug, Default)]
-struct LastFound {
-    sums: Cell<Option<Sums>>,
-    /// A capacity and the level for it.
-    level: Cell<Option<(f64, Option<f64>)>>,
-    /// A piece of the demand curve. Of no levels: none.
-    piece: Cell<Piece>,
-}
-
-/// Dropping more leaves than this takes long.
-const MANY_LEAVES: usize = 256;
-
-/// Inner nodes above a leaf, at most: each has a quarter of its children, and nodes are counted in 32 bits.
-const PATH_MAX: usize = 12;
-
-/// A child of an inner node, on the path to a leaf.
-#[derive(Clone, Copy, Debug, Default)]
-struct Step {
-    node: u32,
-    position: u8,
-}
-
-impl Step {
-    fn of(node: u32, position: usize) -> Self {
-        let position = narrow(position);
-        Self { node, position }
-    }
-
-    fn position(self) -> usize {
-        usize::from(self.position)
-    }
+    /// The last [`Tree::cut_at`] since a claim came or went. Most requests change no claim and divide the same capacity.
+    known: Cell<Cut>,
+    /// Σ wants and Σ subclients of all claims.
+    sums: Sums,
 }
 
 impl Tree {
     /// Returns a tree with the claims of one leaf.
     pub(super) fn of(leaf: Leaf<LEAF_MAX>) -> Self {
         let mut leaves = Arena::default();
+        let sums = leaf.sums();
         let root = leaves.insert(leaf);
         Self {
             leaves,
             inners: Arena::default(),
             root,
             height: 0,
-            known: LastFound::default(),
+            known: Cell::default(),
+            sums,
         }
-    }
-
-    /// Whether the tree once had so many claims that dropping it takes long. O(chunks).
-    pub(super) fn has_had_many(&self) -> bool {
-        self.leaves.places() > MANY_LEAVES
     }
 
     /// Σ wants and Σ subclients of all claims.
     pub(super) fn sums(&self) -> Sums {
-        if let Some(sums) = self.known.sums.get() {
-            return sums;
-        }
-        let sums = self.sums_of(self.root, self.height);
-        self.known.sums.set(Some(sums));
-        sums
+        self.sums
     }
 
     /// Inserts a claim. O(log n).
     pub(super) fn insert(&mut self, key: Key) {
-        self.known = LastFound::default();
+        self.known = Cell::default();
         if let Some(right) = self.insert_below(self.root, self.height, key) {
             let mut root = Inner::default();
             let left_sums = self.sums_of(self.root, self.height);
@@ -94,11 +54,12 @@ impl Tree {
             self.root = self.inners.insert(root);
             self.height += 1;
         }
+        self.sums = self.sums_of(self.root, self.height);
     }
 
     /// Removes a claim that was inserted, equal to the bit. O(log n). Returns whether it was present.
     pub(super) fn remove(&mut self, key: Key) -> bool {
-        self.known = LastFound::default();
+        self.known = Cell::default();
         let found = self.remove_below(self.root, self.height, key);
         while self.height > 0 && self.inners[self.root].len() == 1 {
             let only = self.inners[self.root].child(0);
@@ -106,132 +67,58 @@ impl Tree {
             self.root = only;
             self.height -= 1;
         }
+        self.sums = self.sums_of(self.root, self.height);
         found
     }
 
-    /// Replaces a claim that was inserted by another one. The result is that of a removal and an insertion. In a large
-    /// tree this fetches the memory of both paths side by side, and computes the sums that both change only once.
-    /// Returns whether the first claim was present.
-    pub(super) fn replace(&mut self, before: Key, after: Key) -> bool {
-        let mut paths = [[Step::default(); 2]; PATH_MAX];
-        if self.height as usize > PATH_MAX {
-            return self.replace_one_by_one(before, after);
-        }
-        let [mut left, mut entered] = self.paths_to(before, after, &mut paths);
-        let from = &self.leaves[left];
-        let Ok(position) = from.find(before) else {
-            return self.replace_one_by_one(before, after);
-        };
-        let is_last = from.count_at(position) == 1;
-        if is_last && from.len() <= LEAF_MAX / 4 {
-            return self.replace_one_by_one(before, after);
-        }
-        let place = self.leaves[entered].find(after);
-        let frees_a_place = left == entered && is_last;
-        if place.is_err() && !frees_a_place && !self.leaves[entered].has_room() {
-            return self.replace_one_by_one(before, after);
-        }
-        self.known = LastFound::default();
-        self.leaves[left].take_at(position);
-        if left == entered {
-            self.leaves[entered].try_insert(after);
-        } else {
-            self.leaves[entered].put(after, place);
-        }
-        for (below, [from, to]) in paths
-            .into_iter()
-            .take(self.height as usize)
-            .rev()
-            .enumerate()
-        {
-            let below = below as u32;
-            let sums = self.sums_of(left, below);
-            self.inners[from.node].set_sums(from.position(), sums);
-            if left != entered {
-                let sums = self.sums_of(entered, below);
-                self.inners[to.node].set_sums(to.position(), sums);
-            }
-            (left, entered) = (from.node, to.node);
-        }
-        true
-    }
-
-    /// The same as [`replace`](Self::replace), for when nodes may split or merge, or the claim is missing.
-    fn replace_one_by_one(&mut self, before: Key, after: Key) -> bool {
-        let found = self.remove(before);
-        self.insert(after);
-        found
-    }
-
-    /// Finds the paths to the claim that goes and to the place of the new one. Returns their leaves.
-    fn paths_to(&self, before: Key, after: Key, paths: &mut [[Step; 2]; PATH_MAX]) -> [u32; 2] {
+    /// Reads the paths to two claims, for when one is to be replaced by the other. Memory of both paths is fetched side
+    /// by side, and all of a node before the code waits for the first of it.
+    pub(super) fn fetch(&self, before: Key, after: Key) {
         let (mut left, mut entered) = (self.root, self.root);
         let mut touched = 0.0;
-        for steps in paths.iter_mut().take(self.height as usize) {
+        for _ in 0..self.height {
             let (from, to) = (&self.inners[left], &self.inners[entered]);
-            let positions = [from.position_of(before), to.position_of(after)];
-            *steps = [
-                Step::of(left, positions[0]),
-                Step::of(entered, positions[1]),
-            ];
-            // These reads fetch all memory of the node side by side, before the code waits for the first of it.
+            (left, entered) = (
+                from.child(from.position_of(before)),
+                to.child(to.position_of(after)),
+            );
             touched += from.touched() + to.touched();
-            (left, entered) = (from.child(positions[0]), to.child(positions[1]));
         }
         touched += self.leaves[left].touched() + self.leaves[entered].touched();
         std::hint::black_box(touched);
-        [left, entered]
     }
 
-    /// Goes down from the root, by the child that `find` chooses of each node. Returns the leaf, the wants of the
-    /// claims before it, and the subclients of those after it. O(log n).
-    fn descend(&self, find: impl Fn(&Inner, f64, f64) -> Found) -> (&Leaf<LEAF_MAX>, f64, f64) {
-        let (mut node, mut before, mut after) = (self.root, 0.0, 0.0);
+    /// Cuts the claims in two, in front of the first one that `is_behind`, given its ratio and D in front of it. All
+    /// claims after that must be, too. O(log n).
+    pub(super) fn cut(&self, is_behind: &impl Fn(f64, Line) -> bool) -> Cut {
+        let (mut node, mut outside) = (self.root, Line::default());
         for _ in 0..self.height {
             let inner = &self.inners[node];
-            let found = find(inner, before, after);
-            node = inner.child(found.position);
-            Found {
-                wants_before: before,
-                subclients_after: after,
-                ..
-            } = found;
+            let (position, line) = inner.find(outside, is_behind);
+            (node, outside) = (inner.child(position), line);
         }
-        (&self.leaves[node], before, after)
+        self.leaves[node].cut(outside, is_behind)
     }
 
-    /// The piece of the demand curve around a level. O(log n).
-    pub(super) fn line_at(&self, level: f64) -> Line {
-        let piece = self.known.piece.get();
-        if (piece.from..piece.to).contains(&level) {
-            return piece.line;
-        }
-        let (leaf, before, after) =
-            self.descend(|inner, before, after| inner.find_level(level, before, after));
-        let piece = leaf.piece_at(level, before, after);
-        self.known.piece.set(piece);
-        piece.line
-    }
-
-    /// Returns the level at which all claims together get `capacity`, or nothing if it is above every claim. O(log n).
-    pub(super) fn level_for(&self, capacity: f64) -> Option<f64> {
-        if let Some((of, level)) = self.known.level.get()
-            && of == capacity
+    /// Returns the cut at the level that `level_on` finds on its piece of D.
+    pub(super) fn cut_at(
+        &self,
+        level_on: impl Fn(Line) -> f64,
+        is_behind: &impl Fn(f64, Line) -> bool,
+    ) -> Cut {
+        let known = self.known.get();
+        if let Cut {
+            line,
+            last: Some(last),
+            next: Some(next),
+        } = known
+            && (last..next).contains(&level_on(line))
         {
-            return level;
+            return known;
         }
-        let (leaf, before, after) =
-            self.descend(|inner, before, after| inner.find_demand(capacity, before, after));
-        let level = leaf.level_for(capacity, before, after);
-        self.known.level.set(Some((capacity, level)));
-        level
-    }
-
-    /// Finds the corner of D after which D rises by no more than `slope` per level. O(log n).
-    pub(super) fn vertex(&self, slope: f64) -> Option<(f64, f64)> {
-        let (leaf, before, after) =
-            self.descend(|inner, before, after| inner.find_slope(slope, before, after));
-        leaf.vertex(slope, before, after)
+        let cut = self.cut(is_behind);
+        self.known.set(cut);
+        cut
     }
 
     /// Returns the largest wants per subclient: the level that satisfies every claim. O(log n).
@@ -242,12 +129,6 @@ impl Tree {
             node = inner.child(inner.len().saturating_sub(1));
         }
         self.leaves[node].last_ratio()
-    }
-
-    /// Drops the results of earlier searches.
-    #[cfg(test)]
-    pub(super) fn forget_known(&mut self) {
-        self.known = LastFound::default();
     }
 
     /// Asserts that each node is in order, and that its sums are those of its children.

@@ -12,7 +12,6 @@ use crate::holders::{Holding, Standing};
 use crate::id::{HolderId, HolderKind, Incarnation};
 use crate::split_table::SplitTable;
 use crate::time::Time;
-use crate::time::due::Due;
 
 /// Places without an index.
 pub(super) const SCANNED_MAX: usize = 4;
@@ -22,8 +21,8 @@ pub(super) const SCANNED_MAX: usize = 4;
 pub(super) struct Places {
     /// The first chunk is found without another step: most resources have no other one.
     chunks: SmallVec<[Vec<Option<Holding>>; 1]>,
-    /// When the first holder is scheduled: each request asks for that.
-    due: Due,
+    /// When the first holder is scheduled: each request asks for that. The end of time: none is.
+    due: Time,
     /// Absent: there are at most [`SCANNED_MAX`] places.
     index: Option<Box<Index>>,
 }
@@ -79,7 +78,7 @@ impl Places {
     pub(super) fn new() -> Self {
         Self {
             chunks: SmallVec::new(),
-            due: Due::NEVER,
+            due: Time::MAX,
             index: None,
         }
     }
@@ -123,7 +122,7 @@ impl Places {
         if let Some(index) = &mut self.index {
             index.enter(slot, &holding, hash);
         }
-        self.due = self.due.or_at(holding.scheduled);
+        self.due = self.due.min(holding.scheduled);
         if let Some(place) = self.place_mut(slot) {
             *place = Some(holding);
         }
@@ -170,13 +169,13 @@ impl Places {
     }
 
     /// When the first holder is scheduled.
-    pub(super) fn next_scheduled(&self) -> Due {
-        self.due
+    pub(super) fn next_scheduled(&self) -> Option<Time> {
+        Some(self.due).filter(|due| *due < Time::MAX)
     }
 
     /// The holder that is scheduled first, if that is by then.
     pub(super) fn scheduled_by(&self, now: Time) -> Option<Slot> {
-        let first = self.due.is_by(now).then(|| self.first_scheduled());
+        let first = (self.due <= now).then(|| self.first_scheduled());
         first.flatten().map(|(_, slot)| slot)
     }
 
@@ -203,7 +202,7 @@ impl Places {
     /// If they are not.
     pub(super) fn assert_consistent(&self, len: usize) {
         let due = self.iter().map(|holding| holding.scheduled).min();
-        assert_eq!(self.due, due.into(), "due");
+        assert_eq!(self.next_scheduled(), due, "due");
         let Some(index) = &self.index else {
             assert!(self.len() <= SCANNED_MAX, "places without an index");
             assert_eq!(self.iter().count(), len, "holders");
@@ -253,7 +252,8 @@ impl Places {
     }
 
     fn note_due(&mut self) {
-        self.due = self.first_scheduled().map(|(time, _)| time).into();
+        let first = self.first_scheduled();
+        self.due = first.map_or(Time::MAX, |(time, _)| time);
     }
 
     fn first_scheduled(&self) -> Option<(Time, Slot)> {
