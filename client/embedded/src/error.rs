@@ -1,13 +1,15 @@
 //! Failures of joining a group.
 
+use std::error::Error;
+use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
 use doorward::ConnectError;
-use thiserror::Error;
+use thiserror::Error as ThisError;
 
-/// A process could not join its group.
-#[derive(Debug, Error)]
+/// A process could not join its group. `Debug` is the text with its causes, as a `main` that fails with it prints.
+#[derive(ThisError)]
 #[non_exhaustive]
 pub enum JoinError {
     /// The name cannot be that of a folder and of a node.
@@ -48,13 +50,32 @@ pub enum JoinError {
     Client(ConnectError),
     /// Nobody serves the group.
     #[error(
-        "nobody serves the group: {}",
+        "nobody serves the group at {at}: {}",
         problem.as_deref().unwrap_or("another process has its lock, or is elected, and does not answer")
     )]
     NobodyServes {
+        /// The address of the group.
+        at: String,
         /// Why this process does not, if it has tried.
         problem: Option<String>,
         /// The last attempt to reach one that does.
         source: ConnectError,
     },
+}
+
+/// Returns an error with its causes.
+pub(crate) fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(source) = cause {
+        text = format!("{text}: {source}");
+        cause = source.source();
+    }
+    text
+}
+
+impl fmt::Debug for JoinError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&chain(self))
+    }
 }

@@ -59,7 +59,7 @@ impl Folder {
         let made = builder.recursive(true).mode(0o700).create(&folder.0);
         made.map_err(failed)?;
         let mode = fs::metadata(&folder.0).map_err(failed)?.mode();
-        match mode & 0o022 {
+        match mode & 0o002 {
             0 => Ok(folder),
             _ => Err(JoinError::SharedFolder(folder.0)),
         }

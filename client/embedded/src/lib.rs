@@ -147,9 +147,10 @@ impl Embedded {
             ..server
         };
         let serving = Serving::start(seat, config)?;
-        let joined = client.address(address).connect().await;
+        let joined = client.address(address.clone()).connect().await;
         let client = joined.map_err(|error| match error {
             ConnectError::NotConnected { .. } => JoinError::NobodyServes {
+                at: address,
                 problem: serving.problem(),
                 source: error,
             },

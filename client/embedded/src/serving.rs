@@ -2,7 +2,9 @@
 
 use std::error::Error;
 use std::fs::{File, TryLockError};
+use std::future::pending;
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -11,12 +13,14 @@ use doorward_server::app::{Server, ServerConfig, ServerError};
 use doorward_server::metrics::Metrics;
 use doorward_server::metrics::format::Format;
 use doorward_server::status::ServerState;
+use doorward_server::stored_place::StoredPlace;
+use doorward_server::templates::file::TemplateFile;
 use tokio::runtime;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
 
-use crate::error::JoinError;
+use crate::error::{JoinError, chain};
 
 #[cfg(feature = "etcd")]
 mod by_etcd;
@@ -173,24 +177,15 @@ fn take_turns(seat: &Seat, config: &ServerConfig, shared: &Shared) {
         shared.change(|now| (now.server, now.page) = (None, None));
         if let Err(error) = served {
             shared.note(Some(chain(&*error)));
-            if let Seat::Lock(file) = seat {
-                // Another process may be able to serve.
-                let _unlocked = file.unlock();
+            // Another process may be able to serve.
+            match seat {
+                Seat::Lock(file) => drop(file.unlock()),
+                #[cfg(feature = "etcd")]
+                Seat::Election => {}
             }
             thread::park_timeout(PAUSE);
         }
     }
-}
-
-/// Returns an error with its causes.
-fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(source) = cause {
-        text = format!("{text}: {source}");
-        cause = source.source();
-    }
-    text
 }
 
 /// Serves until the end, or a failure.
@@ -202,7 +197,7 @@ fn serve(config: &ServerConfig, shared: &Shared) -> Result<(), Box<dyn Error>> {
         .thread_name(format!("doorward-{group}"));
     let runtime = runtime.enable_all().build()?;
     runtime.block_on(async {
-        let (mut server, problem) = start(config).await?;
+        let (mut server, problem, file) = start(config).await?;
         shared.note(problem);
         let running = (Arc::clone(server.state()), Arc::clone(server.metrics()));
         shared.change(|now| (now.server, now.page) = (Some(running), server.http_address()));
@@ -219,24 +214,57 @@ fn serve(config: &ServerConfig, shared: &Shared) -> Result<(), Box<dyn Error>> {
                 Ok(())
             }
             error = server.failed() => Err(error.into()),
+            // The next server follows it again.
+            () = until_valid(file.as_deref()) => {
+                server.shutdown().await;
+                Ok(())
+            }
         }
     })
 }
 
-/// Starts the server. If its page or its file of templates cannot be used now, it starts without them, with the templates
-/// that were valid when the process joined. Returns also that problem.
-async fn start(config: &ServerConfig) -> Result<(Server, Option<String>), ServerError> {
+/// Starts the server. It starts without its page, or with the templates that were valid when the process joined, if the
+/// port or the file cannot be used now. Returns also that problem, and the file.
+async fn start(
+    config: &ServerConfig,
+) -> Result<(Server, Option<String>, Option<PathBuf>), ServerError> {
     let problem = match Server::start(config.clone()).await {
-        Ok(server) => return Ok((server, None)),
+        Ok(server) => return Ok((server, None, None)),
         Err(error) => error,
     };
-    let least = ServerConfig {
+    let text = Some(chain(&problem));
+    let without_page = ServerConfig {
         http_listen: None,
-        templates_place: None,
         ..config.clone()
     };
+    if let Ok(server) = Server::start(without_page.clone()).await {
+        return Ok((server, text, None));
+    }
+    let file = match &config.templates_place {
+        Some(StoredPlace::File(path)) => Some(path.clone()),
+        _ => return Err(problem),
+    };
+    let mut without_file = config.clone();
+    without_file.templates_place = None;
+    if let Ok(server) = Server::start(without_file).await {
+        return Ok((server, text, file));
+    }
+    let least = ServerConfig {
+        templates_place: None,
+        ..without_page
+    };
     match Server::start(least).await {
-        Ok(server) => Ok((server, Some(chain(&problem)))),
+        Ok(server) => Ok((server, text, file)),
         Err(_) => Err(problem),
+    }
+}
+
+/// Waits until a file of templates is valid again. Without one, for ever.
+async fn until_valid(file: Option<&Path>) {
+    let Some(file) = file else {
+        return pending().await;
+    };
+    while TemplateFile::open(file, PAUSE).await.is_err() {
+        sleep(PAUSE).await;
     }
 }

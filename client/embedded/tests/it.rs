@@ -99,6 +99,8 @@ async fn limits_may_be_templates_in_a_file() {
     until_serves(&next).await;
     until_has(&opened(next.client(), 10.0), 7.0).await;
     assert!(next.problem().unwrap().contains("templates.yaml"));
+    fs::write(&file, text.replace('7', "8")).unwrap();
+    until_has(&opened(next.client(), 10.0), 8.0).await;
     next.leave().await;
 }
 
