@@ -29,6 +29,9 @@ use crate::output::{Output, ToParent};
 pub use from_parent::FromParent;
 use from_parent::{answered, master_info};
 
+/// Number of resources whose leases are read in one step.
+const RESOURCES_PER_STEP: usize = 128;
+
 /// State of the link to the parent, for pages and readiness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ParentStatus {
@@ -75,6 +78,13 @@ enum Work {
         reply: GetServerCapacityReply,
         answered: UpstreamAnswered,
         invalid: Vec<(ResourceId, String)>,
+    },
+    /// The end of the last lease is looked up, before an event is handled that depends on it.
+    LeasesEnd {
+        on: ConnectionNumber,
+        event: FromParent,
+        last: Option<Time>,
+        after: Option<ResourceId>,
     },
 }
 
@@ -187,20 +197,13 @@ impl Parent {
                     });
                 }
             }
-            FromParent::Discovered(master) => {
-                let (master, lasts) = (master_info(&master), step.node.upstream_leases_last(now));
-                self.session
-                    .handle_discovered(on, master, lasts, chance, now);
-            }
-            FromParent::NotMaster { call, master } => {
-                let reply = Reply {
-                    call,
-                    not_master: Some(master_info(&master)),
-                    answered: &[],
-                };
-                let lasts = step.node.upstream_leases_last(now);
-                let use_of = self.session.handle_reply(on, &reply, lasts, chance, now);
-                debug_assert_eq!(use_of, Disposition::Drop);
+            event @ (FromParent::Discovered(_) | FromParent::NotMaster { .. }) => {
+                self.work = Some(Work::LeasesEnd {
+                    on,
+                    event,
+                    last: None,
+                    after: None,
+                });
             }
         }
     }
@@ -232,8 +235,52 @@ impl Parent {
                 self.answers += 1;
                 self.note_answered(step);
             }
+            Work::LeasesEnd {
+                on,
+                event,
+                last,
+                after,
+            } => {
+                let (end, next) =
+                    node.upstream_leases_end_after(after.as_ref(), RESOURCES_PER_STEP, now);
+                (*last, *after) = ((*last).max(end), next);
+                if after.is_some() {
+                    return Some(work);
+                }
+                let leases_last = last.map_or(Duration::ZERO, |end| end.since(now));
+                self.handle_master_named(*on, event, leases_last, step);
+            }
         }
         None
+    }
+
+    fn handle_master_named(
+        &mut self,
+        on: ConnectionNumber,
+        event: &FromParent,
+        leases_last: Duration,
+        step: &Step<'_>,
+    ) {
+        let (chance, now) = (step.chance, step.now);
+        match event {
+            FromParent::Discovered(master) => {
+                let master = master_info(master);
+                self.session
+                    .handle_discovered(on, master, leases_last, chance, now);
+            }
+            FromParent::NotMaster { call, master } => {
+                let reply = Reply {
+                    call: *call,
+                    not_master: Some(master_info(master)),
+                    answered: &[],
+                };
+                let use_of = self
+                    .session
+                    .handle_reply(on, &reply, leases_last, chance, now);
+                debug_assert_eq!(use_of, Disposition::Drop);
+            }
+            _ => debug_assert!(false, "no other event waits for the end of the leases"),
+        }
     }
 
     /// Performs an action of the session.

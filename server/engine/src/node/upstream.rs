@@ -3,7 +3,6 @@
 
 use std::collections::BTreeSet;
 use std::task::Poll;
-use std::time::Duration;
 
 use crate::division::ParentTerms;
 use crate::id::{HolderName, MastershipId, ResourceId};
@@ -41,8 +40,6 @@ pub(crate) struct NodeUpstream {
     /// The nodes from the parent up to the root.
     ancestors: Vec<String>,
     in_cycle: bool,
-    /// End of the last lease of the parent in this mastership.
-    leases_until: Time,
 }
 
 /// A request to the parent, and the resources that are still to be put in.
@@ -105,7 +102,6 @@ impl NodeUpstream {
 
     /// Mastership changed: nothing is asked for any more. The sequence goes on. Returns what was due.
     pub(super) fn forget(&mut self) -> BTreeSet<(Time, ResourceId)> {
-        self.leases_until = Time::ZERO;
         std::mem::take(&mut self.due)
     }
 }
@@ -268,8 +264,6 @@ impl Node {
         let received = shorter_server_lease(self.config.clock_tolerance, lease.clone());
         let learned_before = resource.learning_remaining(now).is_some();
         let result = resource.handle_upstream_lease(received, now);
-        let until = &mut self.upstream.leases_until;
-        *until = (*until).max(resource.own_lease_ends().unwrap_or_default());
         if let Some(left) = resource.learning_remaining(now).filter(|_| !learned_before) {
             self.push_event(NodeEvent::LearningBegan {
                 resource: lease.resource.clone(),
@@ -330,13 +324,22 @@ impl Node {
         }
     }
 
-    /// Returns how long this node has leases of its parent: for when the parent seems to have gone back to an older
-    /// mastership. A lease that ended early counts until then, if there are others.
-    pub fn upstream_leases_last(&self, now: Time) -> Duration {
-        match self.resources.len() {
-            0 => Duration::ZERO,
-            _ => self.upstream.leases_until.since(now),
+    /// When the last lease ends that this node has of its parent, of up to `max` resources after that one in the order
+    /// of their ids, and where to go on if there may be more: for when the parent seems to have gone back to an older
+    /// mastership. None: it has none, or is the root.
+    pub fn upstream_leases_end_after(
+        &self,
+        after: Option<&ResourceId>,
+        max: usize,
+        now: Time,
+    ) -> (Option<Time>, Option<ResourceId>) {
+        let (mut end, mut seen, mut last) = (None, 0, None);
+        for (id, entry) in self.resources.after(after).take(max) {
+            let ends = entry.resource.own_lease_ends();
+            end = end.max(ends.filter(|ends| *ends > now));
+            (seen, last) = (seen + 1, Some(id));
         }
+        (end, last.filter(|_| seen == max).cloned())
     }
 
     /// The nodes from the parent up to the root, as far as the parent has sent them.

@@ -43,9 +43,11 @@ impl Player {
             if let Some(until) = until.filter(|_| mastership.is_master()) {
                 write!(output, " until {until}").unwrap();
             }
-            let lasts = server.node.upstream_leases_last(now);
-            if !lasts.is_zero() {
-                let end = now + lasts;
+            if let Some(end) = server
+                .node
+                .upstream_leases_end_after(None, usize::MAX, now)
+                .0
+            {
                 write!(output, ", has leases of its parent until {end}").unwrap();
             }
             if let Some(at) = server.node.poll_upstream_timeout() {
