@@ -18,8 +18,8 @@ fn main() {
 fn refreshes(bencher: Bencher<'_, '_>) {
     let mut scenario = LibraryEntry::find("hour").unwrap().read().unwrap();
     scenario.duration = Duration::from_secs(180);
-    let refreshes = World::new(&scenario).run().work.refreshes;
+    let refreshes = World::new(&scenario).run(|_| {}).work.refreshes;
     bencher
         .counter(ItemsCount::new(refreshes))
-        .bench(|| World::new(&scenario).run());
+        .bench(|| World::new(&scenario).run(|_| {}));
 }

@@ -9,12 +9,14 @@ pub(crate) mod run;
 
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
+use std::time::Duration;
 
 use doorward_pages::terminal::palette::Palette;
 use doorward_simulator::recording::Recording;
 use doorward_simulator::report::{claim, command_line, summary, write_all};
 use doorward_simulator::scenario::Scenario;
 use doorward_simulator::world::World;
+use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::failure::Failure;
 
@@ -24,7 +26,10 @@ fn play(scenario: &Scenario, command: String, folder: Option<&Path>) -> Result<(
     if let Some(folder) = folder {
         claim(folder).map_err(anyhow::Error::from)?;
     }
-    let mut recording = World::new(scenario).run();
+    let text = "{percent:>3} % of the time played";
+    let bar = bar(millis(scenario.duration), text);
+    let mut recording = World::new(scenario).run(|at| bar.set_position(millis(at)));
+    bar.finish_and_clear();
     recording.command = command;
     show_outcome(&recording, folder)?;
     match recording.verdicts.iter().all(|verdict| verdict.holds) {
@@ -68,4 +73,17 @@ fn repeated() -> String {
         }
     }
     command_line(words.iter().map(String::as_str))
+}
+
+/// Creates a progress bar on standard error, which is hidden unless that is a terminal.
+fn bar(length: u64, text: &str) -> ProgressBar {
+    let bar = ProgressBar::new(length);
+    let style = ProgressStyle::with_template(&format!("{{bar:40}} {text}, {{elapsed}}"));
+    // The template is a literal; if it were invalid, the default style would do.
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    bar
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }

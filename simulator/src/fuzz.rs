@@ -120,7 +120,7 @@ fn finished(seed: u64, draft: Draft) -> Scenario {
 /// Plays a scenario, and returns the promise it broke. After every event of a node it asserts that
 /// the node's books add up. A failed assertion or another panic ends the run without a recording.
 pub fn play(scenario: &Scenario) -> (Recording, Option<FoundFailure>) {
-    let run = || World::new(scenario).asserting().run();
+    let run = || World::new(scenario).asserting().run(|_| {});
     let recording = match catch_unwind(AssertUnwindSafe(run)) {
         Ok(recording) => recording,
         Err(panic) => {

@@ -31,6 +31,7 @@ mod work;
 
 use std::hash::Hasher;
 use std::iter::Peekable;
+use std::time::Duration;
 
 use doorward::state::ClientState;
 use doorward_engine::id::{HolderName, Incarnation};
@@ -244,12 +245,16 @@ impl<'a> World<'a> {
         self
     }
 
-    /// Plays to the end.
-    pub fn run(mut self) -> Recording {
+    /// Plays to the end, and calls `progress` now and then with the time reached.
+    pub fn run(mut self, mut progress: impl FnMut(Duration)) -> Recording {
+        const EVENTS_PER_PROGRESS: u64 = 1 << 14;
         while let Some((at, action)) = self.events.next(self.end) {
             self.now = at;
             self.work.events += 1;
             action(&mut self);
+            if self.work.events.is_multiple_of(EVENTS_PER_PROGRESS) {
+                progress(at.since(Time::ZERO));
+            }
         }
         self.now = self.end;
         self.finish()

@@ -65,10 +65,11 @@ fn read(name: &str) -> anyhow::Result<Side> {
 /// Plays a scenario with all seeds. Only the first recording keeps its samples.
 fn play(name: &str, scenario: &Scenario, flags: &CompareFlags) -> Result<Side, Failure> {
     let seeds = flags.seeds.unwrap_or(SEEDS);
+    let bar = super::bar(seeds.into(), "{pos} of {len} runs");
     let work = |more: u32| {
         let mut scenario = scenario.clone();
         scenario.seed = scenario.seed.wrapping_add(more.into());
-        let mut recording = World::new(&scenario).run();
+        let mut recording = World::new(&scenario).run(|_| {});
         for resource in recording.resources.iter_mut().filter(|_| more > 0) {
             resource.samples.clear();
             resource.clients.clear();
@@ -76,7 +77,7 @@ fn play(name: &str, scenario: &Scenario, flags: &CompareFlags) -> Result<Side, F
         recording
     };
     let mut runs = Vec::new();
-    in_order(0..seeds, work, |recording| {
+    in_order(0..seeds, &bar, work, |recording| {
         runs.push(recording);
         Ok(())
     })?;

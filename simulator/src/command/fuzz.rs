@@ -66,19 +66,22 @@ fn outcome(seed: u64, flags: &FuzzFlags) -> SeedOutcome {
 fn many(flags: &FuzzFlags) -> Result<(), Failure> {
     let (from, count) = (flags.from, flags.seeds.unwrap_or_default());
     let end = from.saturating_add(count);
+    let bar = super::bar(end - from, "{pos} of {len} seeds");
     let mut failed = 0_u64;
     let work = |seed| outcome(seed, flags);
-    in_order(from..end, work, |outcome| match outcome.failure {
+    in_order(from..end, &bar, work, |outcome| match outcome.failure {
         None => Ok(()),
         Some(_) => {
             failed += 1;
-            write_failure(&outcome)?;
-            let seed = outcome.scenario.seed.to_string();
-            let mut words = vec!["fuzz", "--seed", &seed];
-            words.extend(flags.focus.iter().flat_map(|it| ["--focus", it.as_str()]));
-            words.extend(["--shrink", "--out", "report"]);
-            let again = command_line(words);
-            writeln!(io::stdout(), "  reproduce with a report: {again}")
+            bar.suspend(|| {
+                write_failure(&outcome)?;
+                let seed = outcome.scenario.seed.to_string();
+                let mut words = vec!["fuzz", "--seed", &seed];
+                words.extend(flags.focus.iter().flat_map(|it| ["--focus", it.as_str()]));
+                words.extend(["--shrink", "--out", "report"]);
+                let again = command_line(words);
+                writeln!(io::stdout(), "  reproduce with a report: {again}")
+            })
         }
     })?;
     let mut out = io::stdout().lock();

@@ -32,7 +32,7 @@ fn play(from: &str, to: &str) -> Arc<Recording> {
     assert!(text.contains(to));
     let scenario = Scenario::parse(&text, "small.yaml", Path::new(""));
     let scenario = scenario.unwrap_or_else(|error| panic!("{error}"));
-    Arc::new(World::new(&scenario).run())
+    Arc::new(World::new(&scenario).run(|_| {}))
 }
 
 /// Returns a run in which all limits hold.

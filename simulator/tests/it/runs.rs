@@ -29,7 +29,7 @@ const CLIENTS_MAX: usize = 1_000;
 const LARGE: [&str; 4] = ["comeback", "hour", "million", "step"];
 
 fn played(scenario: &Scenario) -> Recording {
-    World::new(scenario).run()
+    World::new(scenario).run(|_| {})
 }
 
 /// Checks that a scenario has limits and that all hold.

@@ -68,7 +68,7 @@ struct Outcome {
 }
 
 fn simulated(scenario: &Scenario) -> Figures {
-    let mut recording = World::new(scenario).run();
+    let mut recording = World::new(scenario).run(|_| ());
     recording.resources.remove(0).figures
 }
 

@@ -307,7 +307,7 @@ fn a_succeeded_master_watches_and_knows_the_new_master() {
 #[test]
 fn a_frozen_master_does_not_decide_when_it_goes_on() {
     let scenario = scenario("{at: 100s, freeze: root, for: 60s}");
-    let recording = World::new(&scenario).run();
+    let recording = World::new(&scenario).run(|_| {});
     let verdict = recording
         .verdicts
         .iter()

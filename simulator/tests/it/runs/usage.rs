@@ -19,7 +19,7 @@ limits: {overshoot: 0, nesting: 0}
 fn run(text: &str) -> Recording {
     let text = format!("{TWO}{text}");
     let scenario = Scenario::parse(&text, "s.yaml", Path::new("")).unwrap();
-    let recording = World::new(&scenario).asserting().run();
+    let recording = World::new(&scenario).asserting().run(|_| {});
     for verdict in &recording.verdicts {
         assert!(verdict.holds, "{verdict:?}");
     }
