@@ -5,7 +5,7 @@
 //! know its clients yet. While a server does not answer or lists a part of its clients, they want what they wanted.
 
 use std::collections::BTreeMap;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::pin::pin;
 use std::time::Duration;
 
@@ -25,6 +25,9 @@ use crate::tree::{Place, walk};
 /// Clients of a server that are read, at most.
 const CLIENTS_MAX: u32 = 10_000;
 
+/// Time between two lines about the progress, on a terminal.
+const PROGRESS: Duration = Duration::from_secs(10);
+
 pub(crate) async fn run(common: &Common, flags: &RecordFlags) -> Result<(), Failure> {
     let caller = MasterCaller::new(common)?;
     let request = GetStatusRequest {
@@ -36,7 +39,7 @@ pub(crate) async fn run(common: &Common, flags: &RecordFlags) -> Result<(), Fail
     let mut recording = Recording::new(output::stdout());
     let mut ticks = interval(flags.every);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let (mut began, mut at) = (None, Duration::ZERO);
+    let (mut began, mut told) = (None, Duration::ZERO);
     loop {
         let read = tokio::select! {
             () = &mut interrupted => break,
@@ -45,7 +48,7 @@ pub(crate) async fn run(common: &Common, flags: &RecordFlags) -> Result<(), Fail
                 walk(&caller, &request).await
             } => read,
         };
-        at = Instant::now() - *began.get_or_insert_with(Instant::now);
+        let at = Instant::now() - *began.get_or_insert_with(Instant::now);
         match read {
             Ok(places) => recording.add(&places, at)?,
             // It may be away for a moment.
@@ -55,16 +58,16 @@ pub(crate) async fn run(common: &Common, flags: &RecordFlags) -> Result<(), Fail
         if flags.duration.is_some_and(|longest| at >= longest) {
             break;
         }
+        if at >= told + PROGRESS && io::stderr().is_terminal() {
+            told = at;
+            recording.tell_progress(at)?;
+        }
     }
     if recording.rows == 0 {
         let resource = line(&flags.resource);
         return Err(Failure::No(format!("nobody asked for {resource}")));
     }
-    let (seconds, rows) = (at.as_secs(), recording.rows);
-    let clients = recording.clients.values();
-    let clients = clients.filter(|it| it.wants > 0.0).count();
-    let told = format!("recorded {seconds} s: {rows} rows; {clients} clients want some now");
-    Ok(writeln!(output::stderr(), "{told}")?)
+    recording.tell_progress(began.map_or(told, |began| Instant::now() - began))
 }
 
 /// A trace in the making.
@@ -142,6 +145,16 @@ impl<W: Write> Recording<W> {
         }
         self.problem = problem;
         Ok(())
+    }
+
+    fn tell_progress(&self, at: Duration) -> Result<(), Failure> {
+        let clients = self.clients.values().filter(|it| it.wants > 0.0).count();
+        let (seconds, rows) = (at.as_secs(), self.rows);
+        let mut out = output::stderr();
+        Ok(writeln!(
+            out,
+            "recorded {seconds} s: {rows} rows; {clients} clients want some now"
+        )?)
     }
 }
 
