@@ -89,6 +89,9 @@ fn spec(resource: &str, limit: &str) -> Result<TemplateSpec, JoinError> {
     } else {
         limit.trim().parse().map_err(|_| bad("it is no number"))?
     };
+    if !(f64::MIN_POSITIVE..=f64::MAX).contains(&capacity) {
+        return Err(bad("it is not above 0"));
+    }
     Ok(TemplateSpec {
         identifier_glob: Some(resource.to_owned()),
         capacity: Some(capacity),
@@ -135,7 +138,8 @@ mod tests {
         check("a/b", "2.5", Ok(2.5));
         check("a/b", "fast", Err("it is no number"));
         check("a/b", "5/fortnight", Err("it is no rate"));
-        check("a/b", "-1", Err("capacity"));
-        check("a/b", "NaN", Err("capacity"));
+        for limit in ["0", "-1", "NaN", "inf"] {
+            check("a/b", limit, Err("it is not above 0"));
+        }
     }
 }

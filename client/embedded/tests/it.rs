@@ -131,11 +131,9 @@ async fn settings_that_cannot_be_meant_are_refused_with_advice() {
     check_refused(embedded("a/b").limit("a", "1/s"), "use letters").await;
     check_refused(embedded("a").folder(folder.path()), "no limit").await;
     check_refused(group(folder.path()).limit("a", "soon"), "give a rate").await;
-    check_refused(
-        group(folder.path()).templates("/nowhere/t.yaml"),
-        "/nowhere",
-    )
-    .await;
+    check_refused(group(folder.path()).templates("t.yaml"), "give one of them").await;
+    let in_file = embedded("a").folder(folder.path());
+    check_refused(in_file.templates("/nowhere/t.yaml"), "/nowhere").await;
     check_refused(at(&file), "cannot be used").await;
     check_refused(at(&folder.path().join("x".repeat(99))), "give a shorter").await;
 }
