@@ -1,12 +1,13 @@
 //! Addresses of the node's servers, as given: addresses of servers, and perhaps one of a node in etcd.
 //!
 //! The [`MasterFinder`] decides their order, and the time to read etcd.
+//!
+//! [`MasterFinder`]: doorward_session::master_finder::MasterFinder
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use doorward_session::address::{ADDRESS_BYTES_MAX, Address, ipv6_advice, missing_port};
-use doorward_session::master_finder::MasterFinder;
 use tonic::transport::Endpoint;
 
 use crate::error::ConnectError;
@@ -16,13 +17,13 @@ use doorward_session::visible;
 mod directory;
 
 #[cfg(feature = "etcd")]
-use directory::Directory;
+pub(crate) use directory::Directory;
 
 /// Largest size of an answer's headers and trailers, in bytes.
 const HEADER_BYTES_MAX: u32 = 16 * 1024;
 
 /// Parses a server's address: `host:port`, with or without a scheme, or `unix:/PATH`. `is_tls`: connections use TLS.
-pub(crate) fn parse(text: &str, is_tls: bool) -> Result<Address, ConnectError> {
+fn parse(text: &str, is_tls: bool) -> Result<Address, ConnectError> {
     if text.len() > ADDRESS_BYTES_MAX {
         let problem = format!("it is longer than {ADDRESS_BYTES_MAX} bytes");
         return Err(bad(text, &problem));
@@ -102,13 +103,13 @@ fn bad(address: &str, problem: &str) -> ConnectError {
 }
 
 /// Addresses of the servers.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Addresses {
     /// The given addresses.
     pub(crate) given: Arc<[Address]>,
     /// The node in etcd, whose servers come first.
     #[cfg(feature = "etcd")]
-    directory: Option<Directory>,
+    pub(crate) directory: Option<Directory>,
 }
 
 impl Addresses {
@@ -147,8 +148,8 @@ impl Addresses {
     ) -> Result<Self, ConnectError> {
         use doorward_etcd::{NodeAddress, address};
 
-        let all = given.iter().cloned();
-        let (nodes, servers): (Vec<_>, Vec<_>) = all.partition(|text| address::is_meant(text));
+        let (nodes, servers): (Vec<&String>, Vec<&String>) =
+            given.iter().partition(|text| address::is_meant(text));
         let node = match nodes.as_slice() {
             [] => return Self::parse(given, is_tls),
             [node] => node,
@@ -159,29 +160,15 @@ impl Addresses {
         };
         let place = NodeAddress::parse(node).and_then(|address| address.place(elsewhere));
         let place = place.map_err(|error| ConnectError::BadNodeAddress(error.to_string()))?;
-        let mut addresses = match servers.is_empty() {
-            true => Self::default(),
-            false => Self::parse(&servers, is_tls)?,
-        };
-        let directory = Directory::new(place, Arc::clone(&addresses.given), timeout);
-        addresses.directory = Some(directory);
-        Ok(addresses)
-    }
-
-    /// Reads the servers from etcd, if that is due.
-    ///
-    /// # Errors
-    ///
-    /// If etcd does not answer, or lists no server.
-    #[cfg_attr(
-        not(feature = "etcd"),
-        expect(unused_variables, reason = "only etcd is read")
-    )]
-    pub(crate) async fn look_up(&self, finder: &mut MasterFinder) -> Result<(), String> {
-        #[cfg(feature = "etcd")]
-        if let Some(directory) = self.directory.as_ref().filter(|_| finder.is_look_due()) {
-            return directory.look_up(finder).await;
-        }
-        Ok(())
+        let given: Result<Arc<[Address]>, _> = servers
+            .into_iter()
+            .map(|text| parse(text, is_tls))
+            .collect();
+        let given = given?;
+        let directory = Directory::new(place, Arc::clone(&given), timeout);
+        Ok(Self {
+            given,
+            directory: Some(directory),
+        })
     }
 }

@@ -21,6 +21,8 @@ use crate::clock::Clock;
 use crate::error::ConnectError;
 use crate::hooks::Hooks;
 use crate::time::Time;
+#[cfg(feature = "etcd")]
+use crate::transport::addresses::Directory;
 use crate::transport::addresses::{Addresses, endpoint};
 use crate::transport::pushback::pushback;
 use crate::transport::stream::{ANSWER_BYTES_MAX, CapacityStream};
@@ -49,7 +51,8 @@ pub(crate) enum Reason {
 /// A connection to one server at a time.
 pub(crate) struct Connection {
     finder: MasterFinder,
-    addresses: Addresses,
+    #[cfg(feature = "etcd")]
+    directory: Option<Directory>,
     /// Channel to the finder's server, once that server has confirmed that it is the master.
     channel: Option<(Dialed, Address)>,
     /// Stream on that channel.
@@ -75,8 +78,9 @@ impl Connection {
         timeout: Duration,
     ) -> Self {
         Self {
-            finder: MasterFinder::new(Arc::clone(&addresses.given)),
-            addresses,
+            finder: MasterFinder::new(addresses.given),
+            #[cfg(feature = "etcd")]
+            directory: addresses.directory,
             channel: None,
             stream: None,
             has_opened: false,
@@ -279,7 +283,7 @@ impl Connection {
 
     /// Returns the server to connect to. While etcd does not answer, its last list counts.
     async fn target(&mut self) -> Result<Address, Failure> {
-        let looked = self.addresses.look_up(&mut self.finder).await;
+        let looked = self.look_up().await;
         self.finder.target().ok_or_else(|| {
             let problem = looked.err();
             let problem = problem.unwrap_or_else(|| "no address is known".to_owned());
@@ -288,6 +292,23 @@ impl Connection {
                 reason: Reason::Failed(FailureKind::OutOfReach),
             }
         })
+    }
+
+    /// Reads the servers from etcd, if that is due.
+    #[cfg(feature = "etcd")]
+    async fn look_up(&mut self) -> Result<(), String> {
+        match &self.directory {
+            Some(directory) if self.finder.is_look_due() => {
+                directory.look_up(&mut self.finder).await
+            }
+            _ => Ok(()),
+        }
+    }
+
+    #[cfg(not(feature = "etcd"))]
+    #[expect(clippy::unused_async, reason = "only etcd is waited for")]
+    async fn look_up(&mut self) -> Result<(), String> {
+        Ok(())
     }
 
     /// Follows the redirect of a server that is not the master, at once.
@@ -389,7 +410,7 @@ fn knows_master(answer: &doorman::DiscoveryResponse) -> bool {
 }
 
 /// Returns the text of a status with its innermost cause, such as "connection refused". Both may come from a server.
-pub(crate) fn described(status: &tonic::Status) -> String {
+fn described(status: &tonic::Status) -> String {
     let causes = std::iter::successors(status.source(), |&error| error.source());
     let message = visible::cut(status.message());
     match causes.last().map(ToString::to_string) {

@@ -184,7 +184,10 @@ fn leads_somewhere(file: &Path, link: &str) -> bool {
     anchor.is_empty()
         || headings.any(|line| {
             let heading = line.trim_start_matches('#').trim().to_lowercase();
-            heading.replace(' ', "-").replace([',', '.', '\'', '`'], "") == anchor
+            heading
+                .replace(' ', "-")
+                .replace([',', '.', ':', '\'', '`'], "")
+                == anchor
         })
 }
 
