@@ -31,7 +31,7 @@ fn parse(text: &str, is_tls: bool) -> Result<Address, ConnectError> {
     if text.starts_with("etcd://") {
         return Err(bad(text, "this program was built without the feature etcd"));
     }
-    if text.starts_with("unix:") {
+    if text.starts_with("unix:/") {
         let socket = Address::of_socket(text).filter(|_| !is_tls);
         return socket.ok_or_else(|| bad(text, "a Unix socket is unix:/PATH, without TLS"));
     }

@@ -10,6 +10,9 @@ use thiserror::Error;
 /// Longest address, in bytes: a host name has at most 253, plus the port.
 pub const ADDRESS_BYTES_MAX: usize = 300;
 
+/// Start of addresses of Unix sockets. A host may have the name `unix`.
+const SOCKET: &str = "unix:/";
+
 /// A valid address. Cloning is cheap.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Address(SmolStr);
@@ -32,8 +35,8 @@ impl Address {
     ///
     /// If it is not `host:port` in visible ASCII, or too long.
     pub fn parse(text: &str) -> Result<Self, BadAddress> {
-        let is_valid = |byte: u8| byte.is_ascii_graphic() && byte != b'/';
-        let is_text = text.len() <= ADDRESS_BYTES_MAX && text.bytes().all(is_valid);
+        let is_visible = text.bytes().all(|byte| byte.is_ascii_graphic());
+        let is_text = text.len() <= ADDRESS_BYTES_MAX && is_visible && !text.starts_with(SOCKET);
         let parts = text.rsplit_once(':').filter(|_| is_text);
         let Some((_, port)) = parts.filter(|(host, _)| !host.is_empty()) else {
             return Err(BadAddress::NotHostPort);
@@ -49,14 +52,15 @@ impl Address {
 
     /// Returns the address of a Unix socket, `unix:/PATH`, from the program itself: no other server can name one.
     pub fn of_socket(text: &str) -> Option<Self> {
-        let is_path = text.starts_with("unix:/") && !text.starts_with("unix://");
+        let path = text.strip_prefix(SOCKET);
+        let is_path = path.is_some_and(|it| !it.starts_with('/'));
         let is_socket = is_path && text.len() <= ADDRESS_BYTES_MAX;
         is_socket.then(|| Self(SmolStr::new(text)))
     }
 
     /// Whether it is a Unix socket.
     pub fn is_socket(&self) -> bool {
-        self.0.contains('/')
+        self.0.starts_with(SOCKET)
     }
 
     /// The text.
@@ -119,7 +123,7 @@ mod tests {
 
     #[test]
     fn a_server_is_named_by_host_and_port() {
-        for address in ["eu-0:6970", "10.0.0.1:1", "[::1]:65535"] {
+        for address in ["eu-0:6970", "10.0.0.1:1", "[::1]:65535", "unix:1"] {
             assert_eq!(Address::parse(address).unwrap().as_str(), address);
         }
         let long = format!("{}:1", "a".repeat(300));

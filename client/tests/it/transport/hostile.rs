@@ -113,7 +113,7 @@ async fn a_redirect_to_what_is_no_address_is_a_failure_like_any_other() {
         ("\u{1b}[2J:1", r#""\u{1b}[2J:1", which is not host:port"#),
         ("a\u{202e}b:1", r#""a\u{202e}b:1", which is not host:port"#),
         ("etcd://e:1/n", "which is not host:port"),
-        ("https://a:1", "which is not host:port"),
+        ("https://a:1", "the scheme must be http"),
         ("unix:/run/doorward:1", "which is not host:port"),
         ("a", "which is not host:port"),
         (&long, "which is not host:port"),
