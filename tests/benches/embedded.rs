@@ -76,12 +76,15 @@ async fn kill() -> String {
         let was_serving = members[chosen].is_serving();
         takes.extend(members.remove(chosen).kill());
         members.push(Member::start(place, &[]));
-        sleep(Duration::from_millis(2_000 + random % 6_000)).await;
-        let newest = members.last().unwrap().takes();
-        let first = newest.first().expect("a newcomer gets something");
-        if was_serving {
-            waits.push(*first - killed);
+        let newest = members.last().unwrap();
+        while newest.takes().is_empty() {
+            sleep(Duration::from_millis(5)).await;
         }
+        let first = newest.takes()[0];
+        if was_serving {
+            waits.push(first - killed);
+        }
+        sleep(Duration::from_millis(2_000 + random % 6_000)).await;
         for member in &members[..3] {
             let of = member.takes();
             let gaps = of.windows(2).map(|pair| pair[1] - pair[0]);
