@@ -3,7 +3,7 @@
 //!
 //! The engine, sessions and the client's state read no clock. Every event carries its time, counted from an origin that
 //! the caller chooses: a program takes its own start, the simulator and tests take zero. There is no "never" value. A
-//! deadline that may be absent is an `Option<Time>`, or a [`Due`](due::Due) where space matters.
+//! deadline that may be absent is an `Option<Time>`.
 
 pub mod marks;
 mod named;

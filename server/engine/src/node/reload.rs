@@ -116,7 +116,7 @@ impl PreparedTemplates {
         self.outlasts
     }
 
-    /// See [`Templates::learning_outlasts`].
+    /// The same within a mastership. A learning mode that is shorter than its lease counts in place of it then.
     pub fn learning_outlasts(&self) -> Duration {
         self.learning_outlasts
     }
