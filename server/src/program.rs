@@ -1,4 +1,4 @@
-//! What the programs have in common: how they begin, and how they end.
+//! The common beginning and end of the programs.
 
 use std::fmt::Display;
 use std::io::{self, Write};

@@ -61,7 +61,7 @@ struct Shared {
     now: Mutex<Now>,
 }
 
-/// What the thread does now.
+/// State of the thread.
 #[derive(Debug, Default)]
 struct Now {
     server: Option<(Arc<ServerState>, Arc<Metrics>)>,

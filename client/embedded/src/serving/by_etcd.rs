@@ -73,7 +73,7 @@ async fn own_address(endpoints: &str) -> Option<IpAddr> {
                 SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
                 SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
             };
-            // Nothing is sent.
+            // To connect a socket of UDP sends nothing.
             let way = || {
                 let socket = UdpSocket::bind((unspecified, 0))?;
                 socket.connect(remote)?;
