@@ -29,7 +29,7 @@ pub(crate) enum Followed {
 }
 
 impl Followed {
-    /// Opens the source, and returns the first templates. Those in etcd come later.
+    /// Opens the source, and returns the first templates. Templates in etcd come later.
     pub(crate) async fn open(place: StoredPlace) -> Result<(Self, Templates), TemplateFileError> {
         Ok(match place {
             StoredPlace::File(path) => {

@@ -48,7 +48,7 @@ pub enum JoinError {
     /// A setting of the client is invalid.
     #[error(transparent)]
     Client(ConnectError),
-    /// Nobody serves the group.
+    /// No process serves the group.
     #[error(
         "nobody serves the group at {at}: {}",
         problem.as_deref().unwrap_or("another process has its lock, or is elected, and does not answer")

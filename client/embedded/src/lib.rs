@@ -125,7 +125,7 @@ impl Embedded {
     ///
     /// # Errors
     ///
-    /// If a setting is invalid, the folder cannot be used, or nobody serves the group in time.
+    /// If a setting is invalid, the folder cannot be used, or no process serves the group in time.
     pub async fn join(self) -> Result<Member, JoinError> {
         self.join_with(Client::builder()).await
     }

@@ -34,8 +34,8 @@ const LOOK: Duration = Duration::from_millis(50);
 /// Pause after a server that could not start or has failed.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Time for which a process that leaves goes on serving. What others give back at the same moment lowers the marks
-/// within a second, so that the next process can grant it at once.
+/// Time for which a process that leaves goes on serving. Leases that others give back at the same moment lower the marks
+/// within a second, so that the next process can grant them at once.
 const SERVES_ON: Duration = Duration::from_millis(1_200);
 
 /// How a process comes to serve.

@@ -17,7 +17,7 @@ use crate::granted::number;
 /// Limits that the line names.
 const NAMED_MAX: usize = 3;
 
-/// What is to be looked at about a limit: its tone, the mark in front of its line for who sees no colour, and words.
+/// A limit in trouble: its tone, the mark in front of its line for readers without colours, and words.
 type Trouble = (Tone, &'static str, &'static str);
 
 /// Returns the trouble of a limit. None: it has room, and refused nothing.
