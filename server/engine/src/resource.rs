@@ -379,6 +379,12 @@ impl Resource {
 
     /// Takes out up to `most` leases that have ended ([`Holders::expire`]).
     fn expire(&mut self, most: usize, now: Time) -> usize {
+        if let Some(recovery) = &mut self.recovery
+            && recovery.stop_waiting(now)
+        {
+            self.holders.table.note_changed();
+            self.holders.note_unsettled();
+        }
         self.holders.expire(most, self.recovery.as_deref_mut(), now)
     }
 
@@ -410,8 +416,8 @@ impl Resource {
         let due = [
             // When to look for ended leases of holders. It may be too early, if the next one was renewed meanwhile.
             self.holders.table.next_expiry(),
-            // When to end learning mode: what predecessors granted is over.
-            self.recovery.as_ref().and_then(|it| it.ends_at()),
+            // When to stop to wait for reports, or to end learning mode: what predecessors granted is over.
+            self.recovery.as_ref().and_then(|it| it.next_change()),
             // When to lower the mark.
             self.mark.as_ref().and_then(|it| it.due_at()),
             // When to stop granting, since the own lease from the parent has ended.

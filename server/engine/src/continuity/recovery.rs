@@ -4,8 +4,9 @@
 //! templates determine that time. Below the root, the parent does, with its first answer. Recovery begins again in one
 //! case only: the old algorithm promised no total, so there was nothing to learn, and the new one promises a total.
 //!
-//! A root that knows the mark of its predecessor does not learn. It keeps what is not reported yet, and divides the rest.
-//! If that cannot be right, because reports exceed the mark, or more may be in use than the capacity, it learns.
+//! A root that knows the mark of its predecessor does not learn. It keeps what is not reported yet. Once all holders have
+//! had the time to report, those that have not are taken for dead, and the rest of the capacity is divided without them.
+//! If the mark cannot be right, because reports exceed the mark, or more may be in use than the capacity, it learns.
 
 use std::time::Duration;
 
@@ -28,6 +29,8 @@ pub(crate) struct Recovery {
     pub(super) reported: Reported,
     /// At the root: the amount of the predecessor's mark that is not reported yet. None: the amount is unknown.
     pub(super) unreported: Option<Unreported>,
+    /// At the root: when the last live holder reports. None: that time is over, or the amount is unknown.
+    hears_until: Option<Time>,
     /// Below the root: the masterships that granted the reported leases.
     pub(super) learned: Learned,
     /// Below the root: number of reports that exceed what this server knew.
@@ -137,14 +140,44 @@ impl Recovery {
         })
     }
 
-    /// Returns recovery of a root until leases of predecessors have ended. `mark`: the most that they may have in use,
-    /// if that is known.
-    pub(crate) fn of_root(ends: Time, mark: Option<Amount>) -> Box<Self> {
+    /// Returns recovery of a root until leases of predecessors have ended, if nothing is known of them.
+    pub(crate) fn of_root(ends: Time) -> Box<Self> {
         Box::new(Self {
             ends: Ends::At(ends),
-            unreported: mark.map(Unreported::of_mark),
             ..Self::default()
         })
+    }
+
+    /// Returns the same, if the predecessors' leases are at most a mark. Live holders report until `hears_until`.
+    pub(crate) fn of_mark(ends: Time, mark: Amount, hears_until: Time) -> Box<Self> {
+        Box::new(Self {
+            unreported: Some(Unreported::of_mark(mark)),
+            hears_until: Some(hears_until).filter(|until| *until < ends),
+            ..*Self::of_root(ends)
+        })
+    }
+
+    /// When [`Recovery::stop_waiting`] changes something, or recovery ends.
+    pub(crate) fn next_change(&self) -> Option<Time> {
+        self.hears_until.or(self.ends_at())
+    }
+
+    /// Notes that all live holders have reported, if the time for that is over. Returns whether it is over just now.
+    pub(crate) fn stop_waiting(&mut self, now: Time) -> bool {
+        let is_over = self.hears_until.is_some_and(|until| until <= now);
+        if is_over {
+            self.hears_until = None;
+        }
+        is_over
+    }
+
+    /// Returns the part of the capacity to divide among the holders that have reported: all of it, as long as others may
+    /// report. An earlier division without those would take from the first holders what belongs to them.
+    pub(crate) fn divisible(&self, capacity: Amount) -> Amount {
+        match &self.unreported {
+            Some(unreported) if self.hears_until.is_none() => unreported.left().left_of(capacity),
+            _ => capacity,
+        }
     }
 
     /// Whether this is the root, and knows the most that leases of predecessors may have in use.
@@ -163,6 +196,7 @@ impl Recovery {
     /// Learns from now on, and until `ends` at least: below it, servers may have learned only a part meanwhile.
     pub(crate) fn become_unbounded(&mut self, ends: Time) {
         if self.unreported.take().is_some() {
+            self.hears_until = None;
             self.ends = Ends::At(self.ends_at().map_or(ends, |before| before.max(ends)));
         }
     }

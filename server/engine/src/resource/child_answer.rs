@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::admission::AdmissionGate;
 use crate::amount::Amount;
 use crate::claims::Demand;
-use crate::division::{self, ParentTerms};
+use crate::division::ParentTerms;
 use crate::holders::{Asker, HolderAsk, Holding, Slot};
 use crate::id::{HolderKind, HolderName};
 use crate::messages::{RefusalReason, ServerLease};
@@ -148,8 +148,8 @@ impl Resource {
         let Demand::Server(demand) = &holding.demand else {
             return None;
         };
-        let (algorithm, bands) = (self.policy.algorithm(), &self.holders.claims);
-        let rule = division::solve(algorithm, bands, &self.supply, &holding.demand);
+        let algorithm = self.policy.algorithm();
+        let rule = self.division_for(&holding.demand);
         let masterships = holding.past.as_ref().map(|past| &past.masterships);
         let masterships = masterships.filter(|it| it.current().is_some());
         let inherited = masterships.map(|it| {

@@ -1,9 +1,11 @@
 //! The grant of a holder: its share, as far as others leave room for it; in learning mode, the amount that it reports.
 
+use std::borrow::Cow;
+
 use crate::amount::Amount;
 use crate::claims::Demand;
 use crate::continuity::Recovery;
-use crate::division::{self, Bound, DecidedBy, Grant, KnownWhy, Supply};
+use crate::division::{self, Bound, DecidedBy, Grant, KnownWhy, Rule, Supply};
 use crate::holders::{HolderAsk, Holding};
 use crate::resource::Resource;
 use crate::rounding::SHORTFALL;
@@ -42,16 +44,52 @@ impl Resource {
         if let Some((confirmed, false)) = confirmed {
             return confirmed;
         }
-        let (algorithm, bands) = (self.policy.algorithm(), &self.holders.claims);
-        let rule = division::solve(algorithm, bands, &self.supply, &ask.demand);
-        let share = rule.share_of(&ask.demand);
-        let shared = self.grant_share(share, room, lowered, keeps(ask, held, newest, share));
+        let share = self.division_for(&ask.demand).share_of(&ask.demand);
+        let mut shared = self.grant_share(share, room, lowered, keeps(ask, held, newest, share));
+        if shared.why.bound == Bound::Share {
+            shared.why.bound = self.bound_of_share(share, &ask.demand);
+        }
         // Reports come first; what is left then is free. At the root, that counts for child servers which know only a
         // part of their holders.
         let reports_first = self.parent.is_some() || !ask.acknowledges();
         match confirmed.filter(|_| reports_first) {
             Some((confirmed, _)) if confirmed.gets >= shared.gets => confirmed,
             _ => shared,
+        }
+    }
+
+    /// Divides the capacity, as far as it concerns the holder with that demand.
+    pub(super) fn division_for(&self, demand: &Demand) -> Rule {
+        let (algorithm, bands) = (self.policy.algorithm(), &self.holders.claims);
+        division::solve(algorithm, bands, &self.divided(), demand)
+    }
+
+    /// Divides the capacity among all holders.
+    pub(super) fn division(&self) -> Rule {
+        let (algorithm, bands) = (self.policy.algorithm(), &self.holders.claims);
+        division::solve_for_all(algorithm, bands, &self.divided())
+    }
+
+    /// Returns why a holder that has its share has no more.
+    pub(super) fn bound_of_share(&self, share: Amount, demand: &Demand) -> Bound {
+        match share < demand.wants() && matches!(self.divided(), Cow::Owned(_)) {
+            true => Bound::Unreported,
+            false => Bound::Share,
+        }
+    }
+
+    /// Returns the supply to divide.
+    fn divided(&self) -> Cow<'_, Supply> {
+        let supply = &self.supply;
+        let recovery = self.recovery.as_ref();
+        let recovery = recovery.filter(|_| self.policy.promises_total());
+        let part = recovery.map(|it| it.divisible(supply.capacity));
+        match part.filter(|part| *part < supply.capacity) {
+            Some(capacity) => Cow::Owned(Supply {
+                capacity,
+                ..supply.clone()
+            }),
+            None => Cow::Borrowed(supply),
         }
     }
 

@@ -8,6 +8,7 @@ use crate::continuity::mark::{self, KeptMark, Mark, MarkDue, MarkNeeds};
 use crate::exact_sum::ExactSum;
 use crate::holders::{HolderAsk, Holding, Slot};
 use crate::resource::Resource;
+use crate::resource::pace::HEARTBEATS;
 use crate::time::Time;
 
 /// Knowledge of a new master of the root about the leases of its predecessors.
@@ -30,10 +31,15 @@ impl Resource {
     pub(super) fn inherit(&mut self, predecessors: Predecessors, now: Time) {
         let ends_anew = self.start.ends_anew(self.policy.algorithm(), now);
         let kept = |mark, until| Box::new(KeptMark::found(mark, until));
+        let algorithm = self.policy.algorithm();
+        let hears_until = now
+            + algorithm
+                .refresh_interval
+                .max(algorithm.lease_length / HEARTBEATS);
         match predecessors {
             Predecessors::Unknown { kept: found } => {
                 self.mark = found.map(|mark| kept(mark, ends_anew.unwrap_or_default()));
-                self.recovery = ends_anew.map(|ends| Recovery::of_root(ends, None));
+                self.recovery = ends_anew.map(Recovery::of_root);
             }
             Predecessors::Marked(None) => self.mark = Some(kept(None, Time::ZERO)),
             Predecessors::Recorded(None) => {}
@@ -44,7 +50,7 @@ impl Resource {
                 let known = mark.amount.map_or(capacity, |amount| amount.min(capacity));
                 if ends > now && self.policy.promises_total() {
                     self.is_recorded = true;
-                    self.recovery = Some(Recovery::of_root(ends, Some(known)));
+                    self.recovery = Some(Recovery::of_mark(ends, known, hears_until));
                 }
             }
             Predecessors::Marked(Some(mark)) => {
@@ -56,9 +62,10 @@ impl Resource {
                 // After a lowering, more may be in use than there is to divide.
                 let fits = |amount: &Amount| *amount <= self.supply.capacity;
                 let known = mark.amount.filter(fits);
-                let learns_until = ends_anew.filter(|_| known.is_none());
-                let ends = learns_until.map_or(ends, |until| until.max(ends));
-                self.recovery = Some(Recovery::of_root(ends, known));
+                self.recovery = Some(match known {
+                    Some(known) => Recovery::of_mark(ends, known, hears_until),
+                    None => Recovery::of_root(ends_anew.map_or(ends, |until| until.max(ends))),
+                });
             }
         }
     }
@@ -71,7 +78,7 @@ impl Resource {
         let ends = self.start.ends_anew(algorithm, now);
         let ends = ends.filter(|_| algorithm.kind.promises_total())?;
         self.end_recovery();
-        self.recovery = Some(Recovery::of_root(ends, None));
+        self.recovery = Some(Recovery::of_root(ends));
         Some(ends.since(now))
     }
 

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use crate::amount::Amount;
 use crate::claims::Demand;
-use crate::division::{self, Rule};
+use crate::division::Rule;
 use crate::holders::{Holding, Position, Slot, Streaming};
 use crate::id::HolderId;
 use crate::resource::Resource;
@@ -87,10 +87,6 @@ impl Resource {
         let rule = self.division();
         let slot = streaming.next(|band| rule.levels(band), shrinks, growths)?;
         Some((slot, table.get(slot)?))
-    }
-
-    fn division(&self) -> Rule {
-        division::solve_for_all(self.policy.algorithm(), &self.holders.claims, &self.supply)
     }
 
     /// Returns the place of a client by its newest lease. None: it is a child server.

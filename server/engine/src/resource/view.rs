@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::amount::Amount;
 use crate::claims::Demand;
 use crate::continuity::{Outlook, Recovery};
-use crate::division::{self, Bound, DecidedBy, Reason, Rule, Why};
+use crate::division::{Bound, DecidedBy, Reason, Rule, Why};
 use crate::holders::Holding;
 use crate::id::{HolderId, HolderKind, HolderName};
 use crate::messages::{
@@ -74,8 +74,7 @@ impl Resource {
         now: Time,
     ) -> (Vec<LeaseSnapshot>, Option<LeasesFrom>) {
         let table = &self.holders.table;
-        let (algorithm, bands) = (self.policy.algorithm(), &self.holders.claims);
-        let rule = division::solve_for_all(algorithm, bands, &self.supply);
+        let rule = self.division();
         let view = |holding: &Holding| {
             let (share, why) = self.share_now(holding, &rule, now);
             snapshot_of(holding, share, why)
@@ -159,7 +158,7 @@ impl Resource {
             room.get() + rounding >= share.get()
         };
         let bound = if missing.abs() <= rounding {
-            Bound::Share
+            self.bound_of_share(share, &holding.demand)
         } else if missing < 0.0 {
             Bound::ShrinksNext
         } else if !self.policy.promises_total() {
@@ -200,8 +199,7 @@ impl Resource {
             Bound::OthersHold | Bound::Unreported => LimitedBy::Others,
             // What it reports is all that others leave, or its share.
             Bound::SaysItHas | Bound::LearningLeft if outlook.is_some() => {
-                let (algorithm, bands) = (self.policy.algorithm(), &self.holders.claims);
-                let rule = division::solve(algorithm, bands, &self.supply, &holding.demand);
+                let rule = self.division_for(&holding.demand);
                 let share = rule.share_of(&holding.demand).get() * (1.0 - SHORTFALL);
                 match share > holding.newest().capacity.get() {
                     true => LimitedBy::Others,
@@ -221,9 +219,8 @@ impl Resource {
     /// Returns the number of clients whose shares are below the floor of the template. None: it names none.
     fn clients_below_floor(&self) -> Option<f64> {
         let floor = self.policy.template()?.share_floor?;
-        let (algorithm, bands) = (self.policy.algorithm(), &self.holders.claims);
-        let rule = division::solve_for_all(algorithm, bands, &self.supply);
-        Some(rule.clients_below(floor.get(), bands))
+        let rule = self.division();
+        Some(rule.clients_below(floor.get(), &self.holders.claims))
     }
 
     /// Returns the longest time until learning mode ends, here or above.

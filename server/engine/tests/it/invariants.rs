@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use doorward_engine::amount::Amount;
 use doorward_engine::division::{Bound, Reason};
-use doorward_engine::messages::{GetCapacity, Has, LeaseSnapshot, ReleaseCapacity};
+use doorward_engine::messages::{
+    GetCapacity, Has, LeaseSnapshot, ReleaseCapacity, ResourceSnapshot,
+};
 use doorward_engine::templates::{AlgorithmKind, Shrink};
 
 use crate::asking::{amount, ask, do_due, holder, release_request, request};
@@ -107,7 +109,7 @@ fn a_snapshot_is_bounded_and_agrees_with_itself() {
                 && rows.iter().all(is_decided)
             {
                 seen += 1;
-                check_agreement(all.capacity, all.wants, &rows, seed);
+                check_agreement(&all, &rows, seed);
             }
         }
     }
@@ -115,18 +117,23 @@ fn a_snapshot_is_bounded_and_agrees_with_itself() {
 }
 
 /// Checks that shares add up, and that each row explains its lease.
-fn check_agreement(capacity: f64, wants: f64, rows: &[LeaseSnapshot], seed: u64) {
+fn check_agreement(all: &ResourceSnapshot, rows: &[LeaseSnapshot], seed: u64) {
+    let (capacity, wants) = (all.capacity, all.wants);
     let shares: f64 = rows.iter().map(|row| row.share).sum();
-    let expected = capacity.min(wants);
+    // What is not reported is divided only as long as those that have it may report.
+    let divided = capacity - all.unreported..=capacity;
+    let (least, most) = (divided.start().min(wants), divided.end().min(wants));
+    let rounding = 1e-9 * most.max(1.0);
     assert!(
-        (shares - expected).abs() <= 1e-9 * expected.max(1.0),
-        "seed {seed}: shares add up to {shares}, not {expected}: {rows:#?}"
+        (least - rounding..=most + rounding).contains(&shares),
+        "seed {seed}: shares add up to {shares}, not {divided:?}: {rows:#?}"
     );
     for row in rows {
         let beyond = row.granted - row.share;
         let agrees = match row.why.bound {
             Bound::Share => beyond.abs() <= 1e-9 * capacity.max(row.share),
             Bound::ShrinksNext => beyond > 0.0,
+            Bound::Unreported => beyond <= 1e-9 * capacity,
             _ => beyond < 0.0,
         };
         let says_enough = row.why.reason == Reason::EnoughForAll;
