@@ -4,7 +4,7 @@
 //! within 10 % of what the process grows by, whatever resources clients have leases of; within 30 % for child servers.
 
 /// A resource with its first lease, without what that lease weighs by itself.
-const RESOURCE_BYTES: usize = 720;
+const RESOURCE_BYTES: usize = 790;
 
 /// The tables of a resource that has more than a few leases, and what they begin with.
 const TABLES_BYTES: usize = 540;
@@ -25,8 +25,14 @@ const TREE_BYTES: usize = 1_400;
 /// A resource with this many leases, or fewer, has one leaf of claims.
 const ONE_LEAF: usize = 16;
 
+/// A part of a tree that is empty, if it is larger than one piece of memory.
+const LARGE_TREE_BYTES: usize = 16_000;
+
+/// A resource with this many leases, or fewer, has such a small tree.
+const SMALL_TREE: usize = 700;
+
 /// A lease of a client, its claim and its place in line; its name, if it is short.
-const LEASE_BYTES: usize = 260;
+const LEASE_BYTES: usize = 270;
 
 /// A lease of a child server, without the points of its curve.
 const CURVE_BYTES: usize = 550;
@@ -78,6 +84,10 @@ pub(crate) fn shared_bytes(holders: usize, bands: usize) -> usize {
     if bands > 1 || holders <= SCANNED_MAX {
         return band_bytes(bands);
     }
-    let tree = if holders > ONE_LEAF { TREE_BYTES } else { 0 };
+    let tree = match holders {
+        0..=ONE_LEAF => 0,
+        0..=SMALL_TREE => TREE_BYTES,
+        _ => LARGE_TREE_BYTES,
+    };
     TABLES_BYTES + tree + holders.min(EARLY_MAX) * EARLY_BYTES
 }
