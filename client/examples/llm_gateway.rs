@@ -14,12 +14,11 @@ use std::time::Duration;
 
 use doorward::limiter::demand::AdaptiveWants;
 use doorward::limiter::rate::Burst;
-use doorward::{Client, ConcurrencyLimiter, Keyed, OnFailure, Refusal};
+use doorward::{Acquire as _, And, Client, ConcurrencyLimiter, Keyed, OnFailure, Refusal};
 
 /// Limits of the gateway.
 pub struct Gateway {
-    tokens: Keyed,
-    requests: ConcurrencyLimiter,
+    requests_and_tokens: And<ConcurrencyLimiter, Keyed>,
 }
 
 impl Gateway {
@@ -38,16 +37,17 @@ impl Gateway {
             .on_failure(OnFailure::UpTo(2_000.0))
             .open()?;
         let requests = client.resource("llm/requests").open()?;
-        let requests = requests.concurrency_limiter();
-        Ok(Self { tokens, requests })
+        Ok(Self {
+            requests_and_tokens: requests.concurrency_limiter().and(tokens),
+        })
     }
 
     /// Asks the model for a tenant.
     pub async fn complete(&self, tenant: &str, prompt: &str) -> Result<String, Refusal> {
         // A token has about four letters; the answer is at most as long as the request allows.
         let estimate = prompt.len() as u64 / 4 + 500;
-        let tokens = self.tokens.acquire(tenant, estimate).await?;
-        let _place = self.requests.acquire(1).await?;
+        let cost = (1, (tenant, estimate));
+        let (_place, tokens) = self.requests_and_tokens.acquire(cost).await?;
         let (answer, used) = model(prompt).await;
         tokens.settle(used);
         Ok(answer)

@@ -27,12 +27,28 @@ impl ClientBuilder {
     ///
     /// As [`ClientBuilder::connect`], and if the system gives no thread.
     pub fn connect_blocking(self) -> Result<Client, ConnectError> {
+        self.in_thread(Self::connect)
+    }
+
+    /// Does the same as [`ClientBuilder::connect_lazy`] without async and without a runtime.
+    ///
+    /// # Errors
+    ///
+    /// As [`ClientBuilder::connect_lazy`], and if the system gives no thread.
+    pub fn connect_lazy_blocking(self) -> Result<Client, ConnectError> {
+        self.in_thread(async |builder| builder.connect_lazy())
+    }
+
+    fn in_thread(
+        self,
+        connect: impl AsyncFnOnce(Self) -> Result<Client, ConnectError> + Send + 'static,
+    ) -> Result<Client, ConnectError> {
         let runtime = Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| ConnectError::NoThread(error.to_string()))?;
         let (sender, connected) = mpsc::sync_channel(1);
         let run = move || {
             runtime.block_on(async {
-                let client = self.connect().await;
+                let client = connect(self).await;
                 let closed = client.as_ref().ok().map(Client::closed);
                 let is_taken = sender.send(client).is_ok();
                 if let Some(mut closed) = closed.filter(|_| is_taken) {

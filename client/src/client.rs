@@ -434,7 +434,12 @@ fn default_id() -> String {
     let program = std::env::current_exe().ok();
     let program = program.as_ref().and_then(|path| path.file_stem());
     let program = program.map_or("program".into(), |name| name.to_string_lossy());
-    let id = format!("{host}/{program}/{}", std::process::id());
+    let process = match std::process::id() {
+        // The first process of each container has this number, and containers may share a host name.
+        1 => (clock::chance() * 1e9) as u64,
+        process => u64::from(process),
+    };
+    let id = format!("{host}/{program}/{process}");
     match CLIENTS.fetch_add(1, Ordering::Relaxed) {
         0 => id,
         others => format!("{id}/{}", others + 1),

@@ -136,6 +136,11 @@ impl ConcurrencyLimiter {
         answer.map_err(|refusal| self.handle.until_next_answer(refusal, 1.0))
     }
 
+    /// Returns the id of its resource.
+    pub(crate) fn resource_id(&self) -> &str {
+        &self.slot.id
+    }
+
     /// Returns the number of places in use.
     pub fn in_flight(&self) -> u64 {
         self.state().in_flight()

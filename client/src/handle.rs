@@ -44,12 +44,10 @@ impl Handle {
     pub(crate) fn refusal(&self, usual: Refusal, least: f64, now: Time) -> Refusal {
         let view = self.slot.view.borrow();
         match view.permanent_failure(now) {
-            Some(trouble) if view.allowance.at(now).get() < least => Refusal {
-                retry_after: None,
-                why: Why::UnknownResource {
-                    message: trouble.message.clone(),
-                },
-            },
+            Some(trouble) if view.allowance.at(now).get() < least => {
+                let message = trouble.message.clone();
+                Refusal::new(Why::UnknownResource { message }, None)
+            }
             _ => usual,
         }
     }

@@ -320,6 +320,11 @@ impl Keyed {
         }
     }
 
+    /// Returns the id of a key's resource.
+    pub(crate) fn resource_id(&self, key: &str) -> String {
+        self.inner.id(key)
+    }
+
     /// Returns the number of open keys.
     pub fn len(&self) -> usize {
         let keys = self.inner.keys.read();

@@ -21,6 +21,7 @@
 //!
 //! The documents `docs/overload.md`, `docs/services.md` and `docs/rules.md` of the repository explain their use.
 
+mod body;
 mod clock;
 #[cfg(feature = "tonic")]
 mod grpc;
@@ -36,9 +37,10 @@ mod refusal;
 mod request;
 mod retry;
 
+pub use body::RefusableBody;
 #[cfg(feature = "tonic")]
 pub use interceptor::RulesInterceptor;
-pub use limit_layer::{LimitLayer, LimitService, RefusableBody, ResponseFuture};
+pub use limit_layer::{LimitLayer, LimitService, ResponseFuture};
 pub use limits::{BuildError, Limits, LimitsBuilder};
 pub use overload::Overload;
 pub use request::{Degraded, Login};

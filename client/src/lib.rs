@@ -119,6 +119,8 @@ pub mod state;
 pub mod time;
 
 #[cfg(feature = "leases")]
+mod acquire;
+#[cfg(feature = "leases")]
 pub mod blocking;
 #[cfg(feature = "leases")]
 mod client;
@@ -170,6 +172,7 @@ pub use refusal::{Refusal, Why};
 
 #[cfg(feature = "leases")]
 pub use self::{
+    acquire::{Acquire, And, Refund},
     client::{Client, ClientBuilder, ResourceBuilder},
     concurrency_limiter::{ConcurrencyLimiter, Permit},
     error::{ConnectError, ResourceError},

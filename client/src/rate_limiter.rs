@@ -110,6 +110,11 @@ impl RateLimiter {
         }
     }
 
+    /// Returns the id of its resource.
+    pub(crate) fn resource_id(&self) -> &str {
+        &self.slot.id
+    }
+
     /// Refuses a cost whatever the limiter has. Returns the time until the client's next answer.
     pub(crate) fn refuse(&self, cost: Units) -> Refusal {
         self.measure(cost);

@@ -14,6 +14,8 @@ pub struct Refusal {
     pub retry_after: Option<Duration>,
     /// Reason.
     pub why: Why,
+    /// The resource that refused. None: the one of the limiter that was asked; only an [`Acquire`](crate::Acquire) names it.
+    pub limit: Option<Box<str>>,
 }
 
 /// The reason of a [`Refusal`].
@@ -39,9 +41,14 @@ impl Refusal {
     /// Refuses a cost that is over the limit now, until a time if it is known.
     #[inline]
     pub const fn over(retry_after: Option<Duration>) -> Self {
+        Self::new(Why::Over, retry_after)
+    }
+
+    pub(crate) const fn new(why: Why, retry_after: Option<Duration>) -> Self {
         Self {
             retry_after,
-            why: Why::Over,
+            why,
+            limit: None,
         }
     }
 
@@ -57,10 +64,13 @@ impl Refusal {
 
 #[cfg(feature = "leases")]
 impl Refusal {
-    pub(crate) const CLOSED: Self = Self {
-        retry_after: None,
-        why: Why::Closed,
-    };
+    pub(crate) const CLOSED: Self = Self::new(Why::Closed, None);
+
+    /// Names the resource.
+    pub(crate) fn of(self, limit: impl Into<Box<str>>) -> Self {
+        let limit = Some(limit.into());
+        Self { limit, ..self }
+    }
 
     /// Returns whether a caller may wait for another answer.
     pub(crate) fn passes(&self) -> bool {
@@ -72,6 +82,9 @@ impl std::error::Error for Refusal {}
 
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(limit) = &self.limit {
+            write!(f, "{limit}: ")?;
+        }
         match (&self.why, self.retry_after) {
             (Why::Over, Some(time)) => write!(f, "over the limit; come back in {time:?}"),
             (Why::Over, None) => f.write_str("nothing more may be used at present"),

@@ -392,6 +392,7 @@ impl ClientState {
             let retry = Retry { told: None, chance };
             self.change(resource, |state| state.refuse(trouble, retry, now));
         }
+        self.open_stream_soon(chance, now);
         true
     }
 

@@ -11,11 +11,14 @@ use doorward_server::templates::file::TemplateFile;
 
 use crate::error::JoinError;
 
-/// Lease length. The lease of a process that was killed counts for that long.
-const LEASE_LENGTH: Duration = Duration::from_secs(6);
+/// Lease length on one machine. The lease of a process that was killed counts for that long.
+const LEASE_LENGTH: Duration = Duration::from_secs(3);
 
-/// Time between two requests of a client, besides those of its stream.
-const REFRESH_INTERVAL: Duration = Duration::from_secs(2);
+/// Lease length over several machines: an election after a master was killed takes three seconds.
+const LEASE_LENGTH_BY_ETCD: Duration = Duration::from_secs(6);
+
+/// Requests of a client in a lease length, besides those of its stream.
+const REFRESHES: u32 = 3;
 
 /// Interval between two reads of a file that is only looked at once here.
 const FIRST_LOOK: Duration = Duration::from_secs(1);
@@ -44,7 +47,11 @@ impl Limits {
                 );
             }
             let limits = self.in_code.iter();
-            let specs = limits.map(|(resource, limit)| spec(resource, limit));
+            let lease_length = match server.election {
+                Some(_) => LEASE_LENGTH_BY_ETCD,
+                None => LEASE_LENGTH,
+            };
+            let specs = limits.map(|(resource, limit)| spec(resource, limit, lease_length));
             let specs = specs.collect::<Result<Vec<_>, _>>()?;
             return match Templates::parse(&specs) {
                 Ok(templates) => Ok(ServerConfig {
@@ -76,7 +83,7 @@ impl Limits {
 }
 
 /// Returns the template of a limit. A rate is a capacity for each second.
-fn spec(resource: &str, limit: &str) -> Result<TemplateSpec, JoinError> {
+fn spec(resource: &str, limit: &str, lease_length: Duration) -> Result<TemplateSpec, JoinError> {
     let bad = |why: &str| {
         let advice = "give a rate such as 300/s or 600/min, or a number in flight such as 20";
         JoinError::BadLimits(format!(
@@ -96,8 +103,8 @@ fn spec(resource: &str, limit: &str) -> Result<TemplateSpec, JoinError> {
         identifier_glob: Some(resource.to_owned()),
         capacity: Some(capacity),
         kind: Some(AlgorithmKind::FairShare),
-        lease_length: Some(LEASE_LENGTH),
-        refresh_interval: Some(REFRESH_INTERVAL),
+        lease_length: Some(lease_length),
+        refresh_interval: Some(lease_length / REFRESHES),
         ..TemplateSpec::default()
     })
 }

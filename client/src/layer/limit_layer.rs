@@ -12,20 +12,17 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, Request, Response};
-use http_body_util::{Either, Full};
 use pin_project_lite::pin_project;
 use tokio::sync::Semaphore;
 use tower_layer::Layer;
 use tower_service::Service;
 
+use crate::layer::body::RefusableBody;
 use crate::layer::limits::Limits;
 use crate::layer::overload::{Overload, with_criticality};
 use crate::layer::pass::{self, Limiters};
 use crate::layer::request::{Decided, degrade};
 use crate::rules::{Advice, Decision};
-
-/// Body of a response: of a refusal, or of the service.
-pub type RefusableBody<B> = Either<Full<Bytes>, B>;
 
 /// A layer that limits requests by one limiter, or by [several](LimitLayer::and): a request passes all of them or none, and
 /// one that is refused has used nothing.
@@ -223,7 +220,7 @@ where
     let mut head = Request::from_parts(parts, ());
     let served = match limiters.pass(&mut head, decision).await {
         Ok(served) => served,
-        Err(response) => return Ok(response.map(|body| Either::Left(Full::new(body)))),
+        Err(response) => return Ok(response.map(RefusableBody::refusal)),
     };
     let response = async {
         poll_fn(|context| service.poll_ready(context)).await?;
@@ -238,7 +235,7 @@ where
 }
 
 fn with_headers<O>(response: Response<O>, headers: HeaderMap) -> Response<RefusableBody<O>> {
-    let mut response = response.map(Either::Right);
+    let mut response = response.map(RefusableBody::service);
     if !headers.is_empty() {
         response.headers_mut().extend(headers);
     }
@@ -297,7 +294,7 @@ where
         match self.project().state.project() {
             StateProjection::Refused { response } => {
                 let response = std::mem::take(&mut **response);
-                Poll::Ready(Ok(response.map(|body| Either::Left(Full::new(body)))))
+                Poll::Ready(Ok(response.map(RefusableBody::refusal)))
             }
             StateProjection::Passed { future, headers } => {
                 let response = ready!(future.poll(context))?;

@@ -272,10 +272,8 @@ impl Waiting {
         };
         self.is_decided = true;
         // The throttler drops no waiter without a decision, and lives as long as this.
-        decided.unwrap_or(Err(Refusal {
-            retry_after: Some(Duration::from_secs(1)),
-            why: Why::Overloaded(Reason::TooLate),
-        }))
+        let late = Why::Overloaded(Reason::TooLate);
+        decided.unwrap_or(Err(Refusal::new(late, Some(Duration::from_secs(1)))))
     }
 }
 

@@ -408,10 +408,8 @@ impl<W> Throttler<W> {
         let nanos = nanos.clamp(RETRY_MIN.as_nanos() as f64, RETRY_MAX.as_nanos() as f64);
         let part = (mix(self.refusals) >> 40) as f64 / (1u64 << 24) as f64;
         // Callers get different times.
-        Refusal {
-            retry_after: Some(Duration::from_nanos((nanos * (1.0 + 2.0 * part)) as u64)),
-            why: Why::Overloaded(reason),
-        }
+        let time = Duration::from_nanos((nanos * (1.0 + 2.0 * part)) as u64);
+        Refusal::new(Why::Overloaded(reason), Some(time))
     }
 
     /// Returns the last waiting request if it has no room, or no time, behind a new one of a rank.

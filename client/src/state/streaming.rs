@@ -70,6 +70,14 @@ impl ClientState {
         self.streaming.is_open = true;
     }
 
+    /// After a first call: opens the stream within a second, and not at the next refresh.
+    pub(super) fn open_stream_soon(&mut self, chance: f64, now: Time) {
+        let opens_later = self.config.streams == Streams::OnceLeased && !self.streaming.is_open;
+        if opens_later && self.asks_on_stream(now) {
+            self.handle_disconnected(chance, now);
+        }
+    }
+
     /// Handles the end of the stream: each resource is asked for again, within a second. `chance` is uniform in 0…1.
     pub fn handle_disconnected(&mut self, chance: f64, now: Time) {
         self.streaming.end(now);

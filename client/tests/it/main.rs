@@ -16,4 +16,6 @@ mod keyed;
 #[cfg(feature = "leases")]
 mod limiters_shared;
 #[cfg(feature = "leases")]
+mod several;
+#[cfg(feature = "leases")]
 mod transport;

@@ -385,8 +385,10 @@ async fn rest(server: SocketAddr, number: usize, streams: bool) {
             answer.response
         };
         sequence += 1;
-        has = leases[0].gets.capacity;
-        let refresh_in = leases[0].gets.refresh_in_ms.unwrap();
+        // None: the first mark of the resource is not stored yet.
+        let lease = leases.into_iter().next().map(|lease| lease.gets);
+        has = lease.as_ref().map_or(0.0, |lease| lease.capacity);
+        let refresh_in = lease.map_or(1_000, |lease| lease.refresh_in_ms.unwrap());
         sleep(Duration::from_millis(refresh_in)).await;
     }
 }

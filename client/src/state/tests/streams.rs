@@ -184,6 +184,9 @@ fn settings_say_when_a_client_asks_on_streams() {
         let mut client = ClientState::new(config, 100);
         client.open(R, 0, Mode::Safe, 10.0, at(0.0));
         let first = exchange(&mut client, 0.0, 0.0, &answer(granted(8.0, 600, 100)));
+        // A stream that is to follow a call opens at once.
+        let opens_soon = client.next_step(at(1.0)) == Step::Send;
+        assert_eq!(opens_soon, streams == Streams::OnceLeased);
         let second = client.request(|_| 0.0, at(100.0));
         assert_eq!([first.on_stream, second.on_stream], expected, "{streams:?}");
     }

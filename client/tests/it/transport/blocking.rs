@@ -1,7 +1,7 @@
 //! Programs without async, and programs whose runtime does not run.
 
 use doorward::limiter::rate::Burst;
-use doorward::{Client, ResourceError};
+use doorward::{Client, Mode, ResourceError};
 
 use crate::transport::fake_server::{FakeServer, lease};
 use crate::transport::{PATIENCE, opened};
@@ -21,11 +21,23 @@ fn a_program_without_async_acquires_and_closes() {
     runtime.block_on(async { assert_eq!(server.next_release().await.resource_id, ["r"]) });
 }
 
+#[test]
+fn a_program_without_async_starts_before_its_servers() {
+    // There is no server.
+    let builder = Client::builder()
+        .address("127.0.0.1:1")
+        .mode(Mode::Optimistic);
+    let client = builder.connect_lazy_blocking().unwrap();
+    let resource = client.resource("r").wants(100.0).open().unwrap();
+    let limiter = resource.rate_limiter(Burst::default());
+    client.block_on(limiter.acquire(1)).unwrap();
+}
+
 /// The runtime has one thread, which the program keeps busy for longer than the lease lasts.
 #[tokio::test]
 async fn a_client_whose_task_does_not_run_says_so() {
     let server = FakeServer::master([lease(8.0, 20)]).await;
-    let (_client, resource) = opened(&server, doorward::Mode::Pessimistic).await;
+    let (_client, resource) = opened(&server, Mode::Pessimistic).await;
     assert_eq!(resource.problem(), None);
     let limiter = resource.rate_limiter(Burst::default());
     let began = tokio::time::Instant::now();

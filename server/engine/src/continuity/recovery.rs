@@ -172,7 +172,7 @@ impl Recovery {
     }
 
     /// Returns the part of the capacity to divide among the holders that have reported: all of it, as long as others may
-    /// report. An earlier division without those would take from the first holders what belongs to them.
+    /// report. A smaller part would take from the first ones what they should keep.
     pub(crate) fn divisible(&self, capacity: Amount) -> Amount {
         match &self.unreported {
             Some(unreported) if self.hears_until.is_none() => unreported.left().left_of(capacity),

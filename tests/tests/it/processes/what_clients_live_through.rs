@@ -1,4 +1,4 @@
-//! Faults as clients of real servers see them: a removed template, a wrong interval.
+//! Faults as clients of real servers see them: a removed template, a wrong interval, a proxy that hangs.
 
 use std::time::Duration;
 
@@ -8,6 +8,7 @@ use doorward_proto::doorman::{GetCapacityRequest, ResourceRequest};
 use tonic::transport::Endpoint;
 
 use doorward_tests::processes::{PATIENCE, Server};
+use doorward_tests::proxy::Proxy;
 use doorward_tests::template_file::TemplateFile;
 
 /// A server, and its templates.
@@ -136,4 +137,27 @@ async fn no_server_asks_a_client_to_wait_for_an_hour() {
         let gets = gets.expect("a lease");
         assert_eq!((gets.refresh_interval, gets.refresh_in_ms()), (60, 60_000));
     }
+}
+
+/// The stream's connection stays open, but nothing arrives any more. The client finds that out by its keep-alive, and goes
+/// to its other address.
+#[tokio::test]
+async fn a_client_behind_a_proxy_that_hangs_gives_way_long_before_its_lease_ends() {
+    let times = "lease_length: 300s, refresh_interval: 100s";
+    let root = Root::start(&format!("resources:\n{}", template("shared", times)));
+    let mut proxy = Proxy::to(&root.server.address);
+    let behind = Client::builder()
+        .address(proxy.address())
+        .address(&root.server.address);
+    let behind = behind.connect().await.unwrap();
+    let behind = behind.resource("shared").wants(90.0).open().unwrap();
+    until("its lease", || has_lease(&behind, 90.0)).await;
+    proxy.hold_all();
+    let other = Client::connect(&root.server.address).await.unwrap();
+    let other = other.resource("shared").wants(90.0).open().unwrap();
+    until("what the first one left", || has_lease(&other, 10.0)).await;
+    until("both halves", || {
+        has_lease(&behind, 50.0) && has_lease(&other, 50.0)
+    })
+    .await;
 }
