@@ -241,7 +241,11 @@ impl Server {
             server.follow_rules(rules, edge, config.doors.makes_templates);
         }
         let decisions = edge.clone().filter(|_| config.doors.has_http);
-        let pages = Pages::new(decisions, config.templates_place, rules);
+        let pages = Pages {
+            decisions,
+            templates: config.templates_place,
+            rules,
+        };
         server.serve(sockets, services, edge, pages);
         Ok(server)
     }

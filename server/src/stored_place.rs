@@ -15,6 +15,7 @@ use std::time::UNIX_EPOCH;
 
 use doorward::rules::source::files::FILE_BYTES_MAX;
 use doorward::rules::version_of;
+use doorward_door::tasks::joined;
 use doorward_etcd::documents::{
     self, DocumentEdit, Recorded, StoredDocument, VersionKind, WriteError,
 };
@@ -91,9 +92,9 @@ impl StoredPlace {
     /// # Errors
     ///
     /// If it cannot be read.
-    pub async fn read(&self, turn: Turn) -> Result<(Turn, Option<Vec<u8>>), Status> {
-        let place = self.clone();
-        apart(turn, move |runtime| match place {
+    pub async fn read(&self, turn: &Arc<Mutex<()>>) -> Result<Option<Vec<u8>>, Status> {
+        let (turn, place) = (Arc::clone(turn).lock_owned().await, self.clone());
+        let read = apart(turn, move |runtime| match place {
             Self::File(path) => read_file(&path),
             Self::Etcd(keys, config) => {
                 let mut connection = EtcdConnection::new(config);
@@ -101,8 +102,8 @@ impl StoredPlace {
                 let stored = runtime.block_on(read).map_err(unreachable)?;
                 Ok(stored.document)
             }
-        })
-        .await
+        });
+        read.await.map(|(_turn, document)| document)
     }
 
     /// Replaces the document. Returns its number in the history, if there is one.
@@ -160,10 +161,10 @@ impl StoredPlace {
     /// If there is no history, or etcd does not answer.
     pub async fn history(
         &self,
-        turn: Turn,
+        turn: &Arc<Mutex<()>>,
         before: u64,
         count: usize,
-    ) -> Result<(Turn, Vec<Recorded>), Status> {
+    ) -> Result<Vec<Recorded>, Status> {
         let Self::Etcd(keys, config) = self.clone() else {
             let problem = "documents in a directory have no history; use the history in git, or --rules etcd:PREFIX";
             return Err(Status::unimplemented(problem));
@@ -185,17 +186,17 @@ impl StoredPlace {
             }
             Ok::<_, doorward_etcd::Error>(revisions)
         };
-        apart(turn, move |runtime| {
+        let turn = Arc::clone(turn).lock_owned().await;
+        let read = apart(turn, move |runtime| {
             runtime.block_on(read()).map_err(unreachable)
-        })
-        .await
+        });
+        read.await.map(|(_turn, revisions)| revisions)
     }
 
     /// Returns who wrote a text, if it is the newest one of a history.
     pub async fn author_of(&self, text: &[u8]) -> Option<String> {
-        let turn = Arc::<Mutex<()>>::default().lock_owned().await;
-        let (_turn, mut revisions) = self.history(turn, u64::MAX, 1).await.ok()?;
-        let version = revisions.pop()?.version.ok()?;
+        let newest = self.history(&Arc::default(), u64::MAX, 1).await;
+        let version = newest.ok()?.pop()?.version.ok()?;
         let who = version.who.as_deref().unwrap_or("an unknown author");
         let is_of_text = version.document.as_ref().map(String::as_bytes) == Some(text);
         is_of_text.then(|| {
@@ -210,12 +211,8 @@ async fn apart<T: Send + 'static>(
     run: impl FnOnce(Handle) -> Result<T, Status> + Send + 'static,
 ) -> Result<(Turn, T), Status> {
     let runtime = Handle::current();
-    let done = tokio::task::spawn_blocking(move || {
-        let done = run(runtime)?;
-        Ok((turn, done))
-    });
-    done.await
-        .map_err(|error| Status::internal(error.to_string()))?
+    let run = move || run(runtime).map(|done| (turn, done));
+    joined(tokio::task::spawn_blocking(run)).await
 }
 
 fn check_seen(stored: Option<&[u8]>, seen_version: &str) -> Result<(), Status> {

@@ -15,7 +15,6 @@ use doorward_etcd::follow::{Follow, Followed, Range};
 use doorward_etcd::layout::DocumentKeys;
 use doorward_etcd::{DocumentPlace, EtcdConfig};
 use doorward_files::Follower;
-use doorward_proto::admin::v1::ApplyRulesRequest;
 use tokio::sync::{Mutex, Notify, watch};
 use tonic::Status;
 
@@ -208,43 +207,33 @@ impl RuleStore {
     }
 
     /// Checks that a new text fits beside the other documents: otherwise no newer text of any would be in force.
-    fn check_room(&self, edit: &ApplyRulesRequest) -> Result<(), Status> {
+    fn check_room(&self, domain: &str, text: &str) -> Result<(), Status> {
         let documents = Arc::clone(&self.documents.borrow());
         let others = documents.by_domain.iter();
-        let others = others.filter(|(domain, _)| **domain != edit.domain);
+        let others = others.filter(|(other, _)| *other != domain);
         let others = others.filter(|(_, it)| it.gone_at.is_none());
         let bytes: Vec<usize> = others.map(|(_, it)| it.found.text.len()).collect();
-        let fits = check_bounds(
-            bytes.len() + 1,
-            bytes.iter().sum::<usize>() + edit.text.len(),
-        );
+        let fits = check_bounds(bytes.len() + 1, bytes.iter().sum::<usize>() + text.len());
         fits.map_err(|problem| {
             Status::failed_precondition(format!("nothing was written: {problem}"))
         })
     }
 
-    /// Returns the file or key of a domain's document, if there is one.
-    fn source(&self, domain: &str) -> Option<String> {
+    /// Returns the place of a domain's document: its file or key, or that of a new one. The caller has checked the
+    /// domain.
+    pub fn place(&self, domain: &str) -> StoredPlace {
         let documents = self.documents.borrow();
-        let document = documents.by_domain.get(domain)?;
-        Some(document.found.source.clone())
-    }
-
-    /// Returns the place of a domain's document: its file or key, or that of a new one.
-    fn stored(&self, source: Option<&str>, domain: &str) -> Result<StoredPlace, Status> {
+        let document = documents.by_domain.get(domain);
+        let source = document.map(|it| it.found.source.clone());
         match &self.place {
             RulesPlace::Directory(path, _) => {
-                let name = source.map_or_else(|| format!("{domain}{ENDING}"), str::to_owned);
-                Ok(StoredPlace::File(path.join(name)))
+                let name = source.unwrap_or_else(|| format!("{domain}{ENDING}"));
+                StoredPlace::File(path.join(name))
             }
-            RulesPlace::File(path, _) => Err(Status::failed_precondition(format!(
-                "the rules are in the file {}; edit it",
-                path.display()
-            ))),
+            RulesPlace::File(path, _) => StoredPlace::File(path.clone()),
             RulesPlace::Etcd(prefix, config) => {
-                let key = format!("{prefix}/{}", source.unwrap_or(domain));
-                let keys = DocumentKeys::new(&key);
-                Ok(StoredPlace::Etcd(keys, Arc::clone(config)))
+                let key = format!("{prefix}/{}", source.as_deref().unwrap_or(domain));
+                StoredPlace::Etcd(DocumentKeys::new(&key), Arc::clone(config))
             }
         }
     }
@@ -257,32 +246,31 @@ impl RuleStore {
     /// If another writer was faster, or the place does not take it.
     pub async fn write(
         &self,
-        edit: ApplyRulesRequest,
+        domain: String,
+        change: DocumentChange,
         removes: bool,
     ) -> Result<Option<u64>, Status> {
         let turn = Arc::clone(&self.write_turn).lock_owned().await;
-        if !removes {
-            self.check_room(&edit)?;
+        if let RulesPlace::File(path, _) = &self.place {
+            let path = path.display();
+            let problem = format!("the rules are in the file {path}; edit it");
+            return Err(Status::failed_precondition(problem));
         }
-        let (domain, source) = (edit.domain.clone(), self.source(&edit.domain));
-        let version = (!removes).then(|| version_of(edit.text.as_bytes()));
-        let place = self.stored(source.as_deref(), &domain)?;
-        let edit = DocumentChange {
-            text: edit.text,
-            seen_version: edit.seen_version,
-            who: edit.who,
-            why: edit.why,
-        };
+        if !removes {
+            self.check_room(&domain, &change.text)?;
+        }
+        let version = (!removes).then(|| version_of(change.text.as_bytes()));
+        let place = self.place(&domain);
         // The next writer counts this document too.
         if removes {
             self.removed.lock().insert(domain.clone());
         }
         let written = match removes {
             true => place
-                .remove(turn, edit.seen_version)
+                .remove(turn, change.seen_version)
                 .await
                 .map(|turn| (turn, None)),
-            false => place.write(turn, edit).await,
+            false => place.write(turn, change).await,
         };
         if written.is_err() {
             self.removed.lock().remove(&domain);
@@ -303,8 +291,7 @@ impl RuleStore {
     pub async fn author_of(&self, domain: &str) -> Option<String> {
         let documents = Arc::clone(&self.documents.borrow());
         let text = &documents.by_domain.get(domain)?.found.text;
-        let place = self.stored(self.source(domain).as_deref(), domain).ok()?;
-        place.author_of(text.as_bytes()).await
+        self.place(domain).author_of(text.as_bytes()).await
     }
 
     /// Returns revisions with a number below `before`, the newest first.
@@ -313,9 +300,9 @@ impl RuleStore {
     ///
     /// If there is no history, or etcd does not answer.
     pub async fn history(&self, domain: &str, before: u64) -> Result<Vec<Recorded>, Status> {
-        let place = self.stored(self.source(domain).as_deref(), domain)?;
-        let turn = Arc::clone(&self.history_turn).lock_owned().await;
-        let (_turn, revisions) = place.history(turn, before, REVISIONS_MAX).await?;
-        Ok(revisions)
+        let place = self.place(domain);
+        place
+            .history(&self.history_turn, before, REVISIONS_MAX)
+            .await
     }
 }

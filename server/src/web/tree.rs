@@ -1,28 +1,16 @@
 //! The whole tree for pages: this server asks those above it, up to the first one, and all below that one. So a browser
 //! needs a way to one server only.
-//!
-//! A tree is made at most once a second for each resource, however many browsers look on, and less often if that takes
-//! long.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 use std::time::Duration;
 
 use doorward_proto::admin::v1::{GetStatusRequest, GetStatusResponse};
 use doorward_proto::tree::{Place, sort};
 use doorward_session::visible;
 use futures_util::{StreamExt, stream};
-use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use crate::status::{Query, ServerState};
 use crate::web::others::Others;
-
-/// Time for which a tree is shown again, at least.
-const FRESH: Duration = Duration::from_secs(1);
-
-/// Rest after a tree, by the time that it took.
-const REST: u32 = 9;
 
 /// Leases of each server.
 const LEASES: u32 = 20;
@@ -39,15 +27,6 @@ const AT_ONCE_MAX: usize = 16;
 /// Longest wait for all of them.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Trees that were made lately.
-#[derive(Debug, Default)]
-pub(super) struct Trees {
-    made: Mutex<Vec<Made>>,
-}
-
-/// A tree as JSON, for which request, and until when it is shown.
-type Made = (GetStatusRequest, Instant, Arc<str>);
-
 /// Returns the question to each server, about a resource. Without an id: about none.
 pub(super) fn request(resource_id: String) -> GetStatusRequest {
     GetStatusRequest {
@@ -58,40 +37,25 @@ pub(super) fn request(resource_id: String) -> GetStatusRequest {
     }
 }
 
-impl Trees {
-    /// Returns the servers of the tree as JSON. None: it cannot be rendered.
-    pub(super) async fn look(
-        &self,
-        state: &Arc<ServerState>,
-        others: &Others,
-        request: GetStatusRequest,
-        query: Query,
-    ) -> Option<Arc<str>> {
-        let mut made = self.made.lock().await;
-        made.retain(|(_, until, _)| *until > Instant::now());
-        if let Some((.., json)) = made.iter().find(|(asked, ..)| *asked == request) {
-            return Some(Arc::clone(json));
-        }
-        let began = Instant::now();
-        let own = state.look(move |state| state.answer(&query)).await;
-        let walk = Walk {
-            others,
-            request,
-            until: began + PATIENCE,
-        };
-        let places = walk.all(own).await;
-        let json = state.look(move |_| super::rendered(&places)).await?;
-        let json: Arc<str> = json.into();
-        let until = Instant::now() + (began.elapsed() * REST).max(FRESH);
-        made.push((walk.request, until, Arc::clone(&json)));
-        Some(json)
-    }
+/// Returns the servers of the tree. `own`: the answer of this one.
+pub(super) async fn all(
+    others: &Others,
+    request: &GetStatusRequest,
+    own: GetStatusResponse,
+) -> Vec<Place> {
+    let until = Instant::now() + PATIENCE;
+    let walk = Walk {
+        others,
+        request,
+        until,
+    };
+    walk.all(own).await
 }
 
 /// A walk through the tree.
 struct Walk<'a> {
     others: &'a Others,
-    request: GetStatusRequest,
+    request: &'a GetStatusRequest,
     until: Instant,
 }
 
@@ -163,7 +127,7 @@ impl Walk<'_> {
 
     /// Returns the status of the master of a node, if a candidate names it.
     async fn of_master(&self, status: GetStatusResponse) -> GetStatusResponse {
-        let (request, until) = (&self.request, self.until);
+        let (request, until) = (self.request, self.until);
         let master = self.others.master_of(&status, request, until).await;
         master.unwrap_or(status)
     }
@@ -194,6 +158,6 @@ impl Walk<'_> {
     }
 
     async fn ask(&self, address: &str) -> Result<GetStatusResponse, String> {
-        self.others.status(address, &self.request, self.until).await
+        self.others.status(address, self.request, self.until).await
     }
 }

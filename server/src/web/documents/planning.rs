@@ -15,10 +15,10 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 use tonic::{Request, Status};
 
-use super::Documents;
 use crate::rpc::MESSAGE_BYTES_MAX;
 use crate::rpc::plans::PlansService;
 use crate::status::ServerState;
+use crate::web::Site;
 
 /// Longest time for a plan through the tree.
 const PATIENCE: Duration = Duration::from_secs(8);
@@ -29,7 +29,7 @@ const PAGES_MAX: usize = 100;
 /// Servers that are asked at the same time.
 const AT_ONCE_MAX: usize = 16;
 
-impl Documents {
+impl Site {
     /// Plans templates through the tree.
     pub(super) async fn plan(&self, text: String) -> Result<Value, Status> {
         let until = Instant::now() + PATIENCE;
