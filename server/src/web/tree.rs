@@ -1,12 +1,11 @@
 //! The whole tree for pages: this server asks those above it, up to the first one, and all below that one. So a browser
 //! needs a way to one server only.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use doorward_proto::admin::v1::{GetStatusRequest, GetStatusResponse};
-use doorward_proto::tree::{Place, sort};
-use doorward_session::visible;
+use doorward_proto::tree::{Place, TreeWalk};
 use futures_util::{StreamExt, stream};
 use tokio::time::Instant;
 
@@ -63,41 +62,26 @@ impl Walk<'_> {
     /// Returns all servers, each before those below it.
     async fn all(&self, own: GetStatusResponse) -> Vec<Place> {
         let (first, mut known) = self.climb(own).await;
-        let mut seen = BTreeSet::from([first.node.clone()]);
-        let mut places = vec![Place::first(first)];
-        let mut level_from = 0;
-        while let Some(level @ [_, ..]) = places.get(level_from..) {
-            let left = PLACES_MAX.saturating_sub(places.len());
-            let children = level.iter().flat_map(Place::children).take(left);
-            let mut children: Vec<Place> = children.collect();
-            // One that has moved below another parent is found there.
-            children.sort_by_key(Place::is_gone);
-            let asked = children.into_iter().map(|child| {
-                let is_new = seen.insert(child.node.clone());
+        let mut walk = TreeWalk::new(first, PLACES_MAX);
+        loop {
+            let questions = walk.questions();
+            if questions.is_empty() {
+                // Servers on the way up that their parents do not list, such as this one after its start.
+                return walk.end(known.into_values());
+            }
+            let asked = questions.into_iter().map(|child| {
                 let status = known.remove(&child.node);
                 async move {
-                    match (status, is_new) {
-                        (Some(status), true) => Place {
-                            status: Some(status),
-                            ..child
-                        },
-                        (_, true) => self.answered(child).await,
-                        (_, false) => Place {
-                            problem: Some("it is shown elsewhere in the tree".to_owned()),
-                            ..child
-                        },
+                    match status {
+                        Some(status) => Ok(status),
+                        None => self.ask_child(&child).await,
                     }
                 }
             });
             let asked: Vec<_> = asked.collect();
-            level_from = places.len();
-            let answered = stream::iter(asked).buffered(AT_ONCE_MAX);
-            places.extend(answered.collect::<Vec<_>>().await);
+            let answers = stream::iter(asked).buffered(AT_ONCE_MAX);
+            walk.take(answers.collect::<Vec<_>>().await);
         }
-        // Servers on the way up that their parents do not list, such as this one after its start.
-        places.extend(known.into_values().map(Place::first));
-        sort(&mut places);
-        places
     }
 
     /// Returns the status of the first server above this one that answers, or its own, and those found on the way.
@@ -132,28 +116,13 @@ impl Walk<'_> {
         master.unwrap_or(status)
     }
 
-    /// Asks a child server.
-    async fn answered(&self, child: Place) -> Place {
+    async fn ask_child(&self, child: &Place) -> Result<GetStatusResponse, String> {
         let known = child.known.as_ref();
         let has_leases = known.is_some_and(|it| it.leases_remaining_ms.is_some());
-        let answer = match &child.address {
+        match &child.address {
             _ if child.is_gone() && !has_leases => Err("it is gone".to_owned()),
             Some(address) => self.ask(address).await,
             None => Err("it has not said where it is".to_owned()),
-        };
-        let answer = answer.and_then(|status| match status.node == child.node {
-            true => Ok(status),
-            false => Err(format!("{} answers there", visible::line(&status.node))),
-        });
-        match answer {
-            Ok(status) => Place {
-                status: Some(status),
-                ..child
-            },
-            Err(problem) => Place {
-                problem: Some(problem),
-                ..child
-            },
         }
     }
 

@@ -54,10 +54,9 @@ impl Site {
             let asked = questions.into_iter().map(async |question| {
                 let address = question.address.ok_or("it has not said where it is")?;
                 let answer = self.pages(Some(&address), question.request, until).await;
-                match answer.map_err(|status| status.message().to_owned())? {
-                    answer if answer.node == question.child && answer.is_master => Ok(answer),
-                    _ => Err(format!("another server is at {address}, or no master")),
-                }
+                let answer = answer.map_err(|status| status.message().to_owned())?;
+                let is_master = answer.is_master.then_some(answer);
+                is_master.ok_or_else(|| format!("no master is at {address}"))
             });
             let answers = stream::iter(asked).buffered(AT_ONCE_MAX);
             plan.take(answers.collect::<Vec<_>>().await);
