@@ -53,8 +53,8 @@ impl fmt::Display for StoredPlace {
 /// A change that an operator makes.
 #[derive(Clone, Debug, Default)]
 pub struct DocumentChange {
-    /// The whole new document.
-    pub text: String,
+    /// The whole new document. None: it is removed.
+    pub text: Option<String>,
     /// Version on top of which it is written. Empty: there is no document.
     pub seen_version: String,
     /// Name of the author.
@@ -106,7 +106,7 @@ impl StoredPlace {
         read.await.map(|(_turn, document)| document)
     }
 
-    /// Replaces the document. Returns its number in the history, if there is one.
+    /// Replaces or removes the document. Returns its number in the history, if there is one.
     ///
     /// # Errors
     ///
@@ -121,37 +121,20 @@ impl StoredPlace {
             Self::File(path) => {
                 let cannot = cannot_write(&path);
                 check_seen(read_file(&path)?.as_deref(), &change.seen_version)?;
-                let new = Replacement::prepare(&path, change.text.as_bytes());
-                new.and_then(Replacement::put).map_err(cannot)?;
-                Ok(None)
+                let written = match change.text {
+                    Some(text) => {
+                        Replacement::prepare(&path, text.as_bytes()).and_then(Replacement::put)
+                    }
+                    None => fs::remove_file(&path),
+                };
+                written.map_err(cannot).map(|()| None)
             }
             Self::Etcd(keys, config) => {
                 let mut connection = EtcdConnection::new(config);
-                let number = runtime.block_on(write_key(&mut connection, &keys, &change))?;
-                Ok(Some(number))
+                runtime.block_on(write_key(&mut connection, &keys, &change))
             }
         })
         .await
-    }
-
-    /// Removes the document.
-    ///
-    /// # Errors
-    ///
-    /// If it has another version than the seen one, or cannot be removed.
-    pub async fn remove(&self, turn: Turn, seen_version: String) -> Result<Turn, Status> {
-        let place = self.clone();
-        let removed = apart(turn, move |runtime| match place {
-            Self::File(path) => {
-                check_seen(read_file(&path)?.as_deref(), &seen_version)?;
-                fs::remove_file(&path).map_err(cannot_write(&path))
-            }
-            Self::Etcd(keys, config) => {
-                let mut connection = EtcdConnection::new(config);
-                runtime.block_on(delete_key(&mut connection, &keys, &seen_version))
-            }
-        });
-        removed.await.map(|(turn, ())| turn)
     }
 
     /// Returns revisions with a number below `before`, the newest first, up to `count`.
@@ -251,41 +234,34 @@ async fn write_key(
     connection: &mut EtcdConnection,
     keys: &DocumentKeys,
     change: &DocumentChange,
-) -> Result<u64, Status> {
-    let seen = read_seen(connection, keys, &change.seen_version).await?;
+) -> Result<Option<u64>, Status> {
+    let seen = documents::read(connection, keys)
+        .await
+        .map_err(unreachable)?;
+    check_seen(seen.document.as_deref(), &change.seen_version)?;
+    let Some(document) = &change.text else {
+        return delete_key(connection, keys, &seen).await.map(|()| None);
+    };
     let edit = DocumentEdit {
-        document: &change.text,
+        document,
         kind: VersionKind::Apply,
         who: &change.who,
         why: change.why.as_deref(),
         when: UNIX_EPOCH + clock::wall(),
     };
     match documents::write(connection, keys, &seen, &edit).await {
-        Ok(version) => Ok(version.number),
+        Ok(version) => Ok(Some(version.number)),
         Err(error @ WriteError::Changed) => Err(Status::aborted(error.to_string())),
         Err(error @ (WriteError::Unknown(_) | WriteError::Etcd(_))) => Err(unreachable(error)),
         Err(error) => Err(Status::failed_precondition(error.to_string())),
     }
 }
 
-/// Reads the document, if it has the seen version.
-async fn read_seen(
-    connection: &mut EtcdConnection,
-    keys: &DocumentKeys,
-    seen_version: &str,
-) -> Result<StoredDocument, Status> {
-    let stored = documents::read(connection, keys).await;
-    let stored = stored.map_err(unreachable)?;
-    check_seen(stored.document.as_deref(), seen_version)?;
-    Ok(stored)
-}
-
 async fn delete_key(
     connection: &mut EtcdConnection,
     keys: &DocumentKeys,
-    seen_version: &str,
+    seen: &StoredDocument,
 ) -> Result<(), Status> {
-    let seen = read_seen(connection, keys, seen_version).await?;
     if !seen.is_recorded() {
         let problem = "its history does not have this text, which would be lost; apply it first";
         return Err(Status::failed_precondition(problem));

@@ -157,14 +157,14 @@ impl Rules for RulesService {
         }
         let version = version_of(request.text.as_bytes());
         let change = DocumentChange {
-            text: request.text,
+            text: Some(request.text),
             seen_version: request.seen_version,
             who: Some(request.who)
                 .filter(|it| !it.is_empty())
                 .unwrap_or(address),
             why: request.why,
         };
-        let revision = store.write(request.domain, change, false).await?;
+        let revision = store.write(request.domain, change).await?;
         Ok(Response::new(wire::ApplyRulesResponse {
             version,
             revision,
@@ -186,7 +186,7 @@ impl Rules for RulesService {
             seen_version,
             ..DocumentChange::default()
         };
-        store.write(domain, change, true).await?;
+        store.write(domain, change).await?;
         Ok(Response::new(wire::DeleteRulesResponse {}))
     }
 

@@ -10,6 +10,7 @@ use std::time::Duration;
 use doorward::rules::source::files::{self, Content};
 use doorward::rules::version_of;
 use doorward_clock::Instant;
+use doorward_door::tasks::joined;
 use doorward_etcd::documents::Recorded;
 use doorward_etcd::follow::{Follow, Followed, Range};
 use doorward_etcd::layout::DocumentKeys;
@@ -78,21 +79,13 @@ impl RulesPlace {
     ///
     /// If there is no such directory, or no etcd. The text begins with the name of the flag.
     pub fn of(place: DocumentPlace, etcd: Option<Arc<EtcdConfig>>) -> Result<Self, String> {
-        match (place, etcd) {
-            (DocumentPlace::File(path), _) if path.is_dir() => {
-                Ok(Self::Directory(path, POLL_INTERVAL))
-            }
-            (DocumentPlace::File(path), _) => Err(format!(
+        match StoredPlace::of(place, etcd).map_err(|problem| format!("--rules {problem}"))? {
+            StoredPlace::File(path) if path.is_dir() => Ok(Self::Directory(path, POLL_INTERVAL)),
+            StoredPlace::File(path) => Err(format!(
                 "--rules: {} is no directory; create it, or give etcd:PREFIX",
                 path.display()
             )),
-            (DocumentPlace::Etcd(keys), Some(etcd)) => {
-                Ok(Self::Etcd(keys.document().to_owned(), etcd))
-            }
-            (DocumentPlace::Etcd(_), None) => Err(
-                "--rules names keys in etcd, but not where etcd is: see --etcd-endpoints"
-                    .to_owned(),
-            ),
+            StoredPlace::Etcd(keys, etcd) => Ok(Self::Etcd(keys.document().to_owned(), etcd)),
         }
     }
 }
@@ -193,17 +186,16 @@ impl RuleStore {
     async fn take(&self, content: Content) {
         let former = Arc::clone(&self.documents.borrow());
         let removed = self.removed.lock().clone();
-        let next = tokio::task::spawn_blocking(move || {
+        let next = move || {
             let next = former.next(content, &removed, Instant::now());
             next.tell(&former);
-            next
-        });
-        if let Ok(next) = next.await.map(Arc::new) {
-            self.removed
-                .lock()
-                .retain(|domain| next.by_domain.contains_key(domain));
-            self.documents.send_replace(next);
-        }
+            Arc::new(next)
+        };
+        let next = joined(tokio::task::spawn_blocking(next)).await;
+        self.removed
+            .lock()
+            .retain(|domain| next.by_domain.contains_key(domain));
+        self.documents.send_replace(next);
     }
 
     /// Checks that a new text fits beside the other documents: otherwise no newer text of any would be in force.
@@ -238,7 +230,7 @@ impl RuleStore {
         }
     }
 
-    /// Writes a document, or `removes` it, and waits until that is in force here. Returns its number in the history, if
+    /// Writes or removes a document, and waits until that is in force here. Returns its number in the history, if
     /// there is one. The caller has checked the domain and the text.
     ///
     /// # Errors
@@ -248,7 +240,6 @@ impl RuleStore {
         &self,
         domain: String,
         change: DocumentChange,
-        removes: bool,
     ) -> Result<Option<u64>, Status> {
         let turn = Arc::clone(&self.write_turn).lock_owned().await;
         if let RulesPlace::File(path, _) = &self.place {
@@ -256,22 +247,16 @@ impl RuleStore {
             let problem = format!("the rules are in the file {path}; edit it");
             return Err(Status::failed_precondition(problem));
         }
-        if !removes {
-            self.check_room(&domain, &change.text)?;
+        if let Some(text) = &change.text {
+            self.check_room(&domain, text)?;
         }
-        let version = (!removes).then(|| version_of(change.text.as_bytes()));
+        let version = change.text.as_ref().map(|it| version_of(it.as_bytes()));
         let place = self.place(&domain);
         // The next writer counts this document too.
-        if removes {
+        if version.is_none() {
             self.removed.lock().insert(domain.clone());
         }
-        let written = match removes {
-            true => place
-                .remove(turn, change.seen_version)
-                .await
-                .map(|turn| (turn, None)),
-            false => place.write(turn, change).await,
-        };
+        let written = place.write(turn, change).await;
         if written.is_err() {
             self.removed.lock().remove(&domain);
         }

@@ -131,7 +131,7 @@ impl Site {
         change: DocumentChange,
     ) -> Result<Option<u64>, Status> {
         if let DocumentKind::Rules = kind {
-            return self.rules.store()?.write(domain, change, false).await;
+            return self.rules.store()?.write(domain, change).await;
         }
         let place = self.place(kind, &domain)?;
         let mastership = self
@@ -248,7 +248,7 @@ pub(super) async fn apply(
     let why = Some(why).filter(|why| !why.is_empty());
     let version = version_of(edited.text.as_bytes());
     let change = DocumentChange {
-        text: edited.text,
+        text: Some(edited.text),
         seen_version: edited.seen,
         who: who.clone(),
         why: why.clone(),
