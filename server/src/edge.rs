@@ -10,6 +10,7 @@ use std::sync::Arc;
 use doorward::rules::Rules;
 use doorward::rules::source::files;
 use doorward_door::listener::Address;
+use doorward_door::tasks::joined;
 use doorward_edge::clock::Wall;
 use doorward_edge::edge::Edge;
 use doorward_edge::ids;
@@ -159,10 +160,8 @@ async fn note_rules(state: Arc<ServerState>, store: Arc<RuleStore>, former: Vec<
             continue;
         }
         let author = store.author_of(&now.domain).await;
-        let author = author.map(|it| format!(", {it}")).unwrap_or_default();
-        let domain = &now.domain;
-        let text = format!("rules of {domain} came into force{author}");
-        state.history().note(text);
+        let what = format!("rules of {}", now.domain);
+        templates::note(&state, &what, author);
     }
 }
 
@@ -210,15 +209,12 @@ async fn load(documents: Arc<Documents>) -> Result<Rules, String> {
             rules
         })
     };
-    match tokio::task::spawn_blocking(load).await {
-        Ok(Ok(rules)) => Ok(rules),
-        Ok(Err(problems)) => {
-            let problem = problems.to_string();
-            warn!(problem, "rules do not load together; nothing changes");
-            Err(problem)
-        }
-        Err(error) => Err(error.to_string()),
-    }
+    let loaded = joined(tokio::task::spawn_blocking(load)).await;
+    loaded.map_err(|problems| {
+        let problem = problems.to_string();
+        warn!(problem, "rules do not load together; nothing changes");
+        problem
+    })
 }
 
 /// Returns a template for the resources of each rule. The first template that matches counts: those of nested rules come

@@ -143,7 +143,7 @@ impl EtcdTemplates {
                 let state = Arc::clone(&force.state);
                 tokio::spawn(async move {
                     let author = place.author_of(&text).await;
-                    templates::note(&state, author.as_deref());
+                    templates::note(&state, "templates", author);
                 });
                 Left::Keep
             }
@@ -216,28 +216,21 @@ impl EtcdTemplates {
             .when([Compare::mod_revision(document, CompareOp::Equal, revision)])
             .and_then([put]);
         let mut connection = EtcdConnection::new(Arc::clone(&self.etcd));
-        let mut attempts = connection.endpoints() + 1;
-        while attempts > 0 {
-            match connection.txn("keep templates", txn.clone()).await {
-                Ok(_) => return true,
-                Err(Error::Unreachable { .. }) => attempts -= 1,
-                Err(error) => {
-                    warn!(%error, "the templates cannot be kept for a restart");
-                    return true;
-                }
+        match connection.txn("keep templates", txn).await {
+            Ok(_) => true,
+            Err(error @ Error::Unreachable { .. }) => {
+                debug!(%error, "the templates are not kept for a restart yet");
+                false
+            }
+            Err(error) => {
+                warn!(%error, "the templates cannot be kept for a restart");
+                true
             }
         }
-        debug!("the templates are not kept for a restart yet");
-        false
     }
 }
 
-/// Parses a document on another thread: a large one takes time, in which the election must go on.
 async fn parse(document: Vec<u8>, key: &str) -> Result<Templates, String> {
-    let name = format!("etcd:{key}");
-    let parsing = tokio::task::spawn_blocking(move || super::parse(&document, &name));
-    match parsing.await {
-        Ok(parsed) => parsed.map_err(|error| error.to_string()),
-        Err(error) => Err(error.to_string()),
-    }
+    let parsed = super::parse(document, format!("etcd:{key}")).await;
+    parsed.map_err(|error| error.to_string())
 }
