@@ -46,9 +46,7 @@ use crate::admin::rules_service::RulesService;
 use crate::metrics::Metrics;
 use crate::metrics::format::Format;
 use crate::rules::store::RuleStore;
-use crate::status::history::Chart;
 use crate::status::readiness::Readiness;
-use crate::status::shadow::ShadowNews;
 use crate::status::{self, GetStatusRequest, RESOURCES_DEFAULT, ServerState};
 use crate::stored_place::StoredPlace;
 use crate::web::others::Others;
@@ -254,14 +252,6 @@ async fn live(
     Ok(views::events(answers, site.stop.clone()))
 }
 
-/// Answer of `/history`.
-#[derive(Debug, Serialize)]
-struct Charted {
-    #[serde(flatten)]
-    chart: Chart,
-    shadow: Option<ShadowNews>,
-}
-
 /// Query for a resource. Without an id: for none.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -288,22 +278,21 @@ async fn history(
     let bad = |problem| RpcStatus::invalid_argument(format!("the id {problem}"));
     let id = ResourceId::new(&query.id).map_err(bad)?;
     let chart = move |state: &ServerState| {
-        json(&Charted {
-            chart: state.history().chart(&id),
-            shadow: state.shadow.get().map(|it| it.news()),
-        })
+        let mut chart = state.history().chart(&id);
+        chart.shadow = state.shadow.get().map(|it| it.news());
+        json(&chart)
     };
     Ok(site.state.look(chart).await)
 }
 
 /// Returns a value as JSON in one line. Texts and numbers: none of them fails.
 fn rendered(value: &impl Serialize) -> String {
-    let mut written = YieldingWriter::<Vec<u8>>::default();
+    let mut written = YieldingWriter::default();
     let rendered = serde_json::to_writer(&mut written, value);
-    let json = rendered.map(|()| written.into_inner()).unwrap_or_default();
+    let json = rendered.map(|()| written.into).unwrap_or_default();
     // The writer only writes UTF-8.
     let json = String::from_utf8(json).unwrap_or_default();
-    yielding::visible(json, visible::json)
+    yielding::visible(&json, visible::json)
 }
 
 fn json(value: &impl Serialize) -> Response {

@@ -27,7 +27,6 @@ const REST: u32 = 9;
 pub struct Shadow {
     place: StoredPlace,
     read: Mutex<Read>,
-    turn: Arc<tokio::sync::Mutex<()>>,
 }
 
 /// What was read.
@@ -54,7 +53,6 @@ impl Shadow {
         Arc::new(Self {
             place,
             read: Mutex::default(),
-            turn: Arc::default(),
         })
     }
 
@@ -85,7 +83,7 @@ impl Shadow {
 
     /// Reads the templates. An invalid text does not count, and the last valid one goes on.
     async fn read(&self) {
-        let found = self.place.read(&self.turn).await;
+        let found = self.place.read(&Arc::default()).await;
         let found = found.map_err(|status| status.message().to_owned());
         let text = found.and_then(|text| text.ok_or_else(|| "there is none".to_owned()));
         let name = self.place.to_string();
