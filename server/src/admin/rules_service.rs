@@ -25,12 +25,15 @@ use crate::stored_place::{DocumentChange, StoredPlace};
 pub(super) const NO_RULES: &str =
     "this server has no rules; start it with --rules DIR or --rules etcd:PREFIX";
 
+/// Largest number of revisions on a page of a history.
+const REVISIONS_MAX: usize = 100;
+
 /// The rules service. [`mod@super::rules_watch`] serves its method `Watch`.
 #[derive(Clone, Debug)]
 pub struct RulesService {
     /// None: the server has no rule documents.
     store: Option<Arc<RuleStore>>,
-    /// One document is checked at a time: a parsed one takes many times its size.
+    /// One document is checked, or one history read at a time: a parsed document takes many times its size.
     checks: Arc<Mutex<()>>,
 }
 
@@ -201,8 +204,10 @@ impl Rules for RulesService {
         } = request.into_inner();
         document::check_domain(&domain).map_err(RpcStatus::invalid_argument)?;
         let before = if before == 0 { u64::MAX } else { before };
-        let revisions = self.store()?.history(&domain, before).await?.into_iter();
-        let revisions = revisions.map(|it| revision(it, texts)).collect();
+        let place = self.store()?.place(&domain);
+        let revisions = place.history(&self.checks, before, REVISIONS_MAX).await?;
+        let revisions = revisions.into_iter().map(|it| revision(it, texts));
+        let revisions = revisions.collect();
         Ok(Response::new(wire::RulesHistoryResponse { revisions }))
     }
 

@@ -11,7 +11,6 @@ use doorward::rules::source::files::{self, Content};
 use doorward::rules::version_of;
 use doorward_clock::Instant;
 use doorward_door::tasks::joined;
-use doorward_etcd::documents::Recorded;
 use doorward_etcd::follow::{Follow, Followed, Range};
 use doorward_etcd::layout::DocumentKeys;
 use doorward_etcd::{DocumentPlace, EtcdConfig};
@@ -32,9 +31,6 @@ pub const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Longest wait until a write is in force here.
 const READ_BACK: Duration = Duration::from_secs(2);
-
-/// Largest number of revisions on a page of a history.
-const REVISIONS_MAX: usize = 100;
 
 /// Ending of the files in a directory.
 const ENDING: &str = ".yaml";
@@ -104,7 +100,6 @@ pub struct RuleStore {
     /// Wakes the reader after a write.
     written: Notify,
     write_turn: Arc<Mutex<()>>,
-    history_turn: Arc<Mutex<()>>,
 }
 
 impl RuleStore {
@@ -117,7 +112,6 @@ impl RuleStore {
             removed: Removed::default(),
             written: Notify::new(),
             write_turn: Arc::default(),
-            history_turn: Arc::default(),
         })
     }
 
@@ -277,17 +271,5 @@ impl RuleStore {
         let documents = Arc::clone(&self.documents.borrow());
         let text = &documents.by_domain.get(domain)?.found.text;
         self.place(domain).author_of(text.as_bytes()).await
-    }
-
-    /// Returns revisions with a number below `before`, the newest first.
-    ///
-    /// # Errors
-    ///
-    /// If there is no history, or etcd does not answer.
-    pub async fn history(&self, domain: &str, before: u64) -> Result<Vec<Recorded>, Status> {
-        let place = self.place(domain);
-        place
-            .history(&self.history_turn, before, REVISIONS_MAX)
-            .await
     }
 }

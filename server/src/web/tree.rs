@@ -24,7 +24,7 @@ const ABOVE_MAX: usize = 16;
 const AT_ONCE_MAX: usize = 16;
 
 /// Longest wait for all of them.
-const PATIENCE: Duration = Duration::from_secs(5);
+pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Returns the question to each server, about a resource. Without an id: about none.
 pub(super) fn request(resource_id: String) -> GetStatusRequest {
@@ -36,31 +36,16 @@ pub(super) fn request(resource_id: String) -> GetStatusRequest {
     }
 }
 
-/// Returns the servers of the tree. `own`: the answer of this one.
-pub(super) async fn all(
-    others: &Others,
-    request: &GetStatusRequest,
-    own: GetStatusResponse,
-) -> Vec<Place> {
-    let until = Instant::now() + PATIENCE;
-    let walk = Walk {
-        others,
-        request,
-        until,
-    };
-    walk.all(own).await
-}
-
 /// A walk through the tree.
-struct Walk<'a> {
-    others: &'a Others,
-    request: &'a GetStatusRequest,
-    until: Instant,
+pub(super) struct Walk<'a> {
+    pub(super) others: &'a Others,
+    pub(super) request: &'a GetStatusRequest,
+    pub(super) until: Instant,
 }
 
 impl Walk<'_> {
-    /// Returns all servers, each before those below it.
-    async fn all(&self, own: GetStatusResponse) -> Vec<Place> {
+    /// Returns all servers, each before those below it. `own`: the answer of this one.
+    pub(super) async fn all(&self, own: GetStatusResponse) -> Vec<Place> {
         let (first, mut known) = self.climb(own).await;
         let mut walk = TreeWalk::new(first, PLACES_MAX);
         loop {

@@ -22,7 +22,7 @@ use tonic::Status as RpcStatus;
 
 use crate::status::{Query, ServerState, Status};
 use crate::web::others::Others;
-use crate::web::tree;
+use crate::web::tree::{PATIENCE, Walk};
 
 const EVERY: Duration = Duration::from_secs(1);
 
@@ -114,7 +114,12 @@ impl Views {
             let own = self.state.look(move |state| state.answer(&asked)).await;
             let answer = match self.made {
                 Made::Tree => {
-                    let places = tree::all(&self.others, &query.request, own).await;
+                    let walk = Walk {
+                        others: &self.others,
+                        request: &query.request,
+                        until: began + PATIENCE,
+                    };
+                    let places = walk.all(own).await;
                     let look = move |_: &ServerState| super::rendered(&places) + "\n";
                     self.state.look(look).await
                 }
