@@ -197,7 +197,7 @@ pub fn router(
     pages.layer(middleware::from_fn_with_state(state, origin::check))
 }
 
-/// Query of `/status`. Without a limit, the page has the usual size.
+/// Query of `/status`, and of the paths that need a part of it. Without a limit, the page has the usual size.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct StatusQuery {
@@ -252,16 +252,9 @@ async fn live(
     Ok(views::events(answers, site.stop.clone()))
 }
 
-/// Query for a resource. Without an id: for none.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct ResourceQuery {
-    id: String,
-}
-
 async fn tree(
     State(site): State<Arc<Site>>,
-    Query(query): Query<ResourceQuery>,
+    Query(query): Query<StatusQuery>,
     caller: Option<Extension<CallerId>>,
 ) -> Result<Response, Refused> {
     let asked = asked(tree::request(query.id))?;
@@ -273,7 +266,7 @@ async fn tree(
 
 async fn history(
     State(site): State<Arc<Site>>,
-    Query(query): Query<ResourceQuery>,
+    Query(query): Query<StatusQuery>,
 ) -> Result<Response, Refused> {
     let bad = |problem| RpcStatus::invalid_argument(format!("the id {problem}"));
     let id = ResourceId::new(&query.id).map_err(bad)?;

@@ -29,7 +29,7 @@ const EVERY: Duration = Duration::from_secs(1);
 /// Rest after an answer, by the time that it took.
 const REST: u32 = 9;
 
-/// Largest number of different queries.
+/// Largest number of different queries that are followed.
 const VIEWS_MAX: usize = 32;
 
 /// Largest number of those that one caller has begun to follow.
@@ -87,8 +87,9 @@ impl Views {
         if let Some(view) = views.iter().find(|it| it.query == query) {
             return Ok(view.answers.subscribe());
         }
-        let own = views.iter().filter(|it| it.caller == caller).count();
-        if views.len() >= VIEWS_MAX || own >= VIEWS_PER_CALLER_MAX {
+        let followed = views.iter().filter(|it| it.answers.receiver_count() > 0);
+        let own = followed.clone().filter(|it| it.caller == caller).count();
+        if followed.count() >= VIEWS_MAX || own >= VIEWS_PER_CALLER_MAX {
             return Err(RpcStatus::unavailable("too many different views are open"));
         }
         let (answers, following) = watch::channel(Bytes::new());
