@@ -409,7 +409,7 @@ impl Server {
     /// Resigns the mastership, stops accepting, finishes the requests in flight within the grace, and ends. The HTTP
     /// port closes last, so that `/readyz` reports the shutdown. Returns whether every request was finished.
     pub async fn shutdown(mut self) -> bool {
-        self.state.set_stopping();
+        self.state.is_stopping.send_replace(true);
         self.health.stop().await;
         if let Some(election) = self.election.take() {
             election.resign().await;

@@ -136,8 +136,8 @@ pub(crate) async fn follow(
             }
             edge.set_rules(rules);
         }
-        let former = state.rules_news().documents;
-        state.set_rules(RulesNews {
+        let former = state.rules.borrow().documents.clone();
+        state.rules.send_replace(RulesNews {
             documents: described(&now, &edge.rules(), &former),
             problem: now.problem.clone().or_else(|| problem.clone()),
         });
@@ -153,7 +153,8 @@ pub(crate) async fn follow(
 
 /// Notes on charts which rules came into force, with their authors, if a history tells.
 async fn note_rules(state: Arc<ServerState>, store: Arc<RuleStore>, former: Vec<RulesDocument>) {
-    for (now, _) in state.rules_news().documents {
+    let documents = state.rules.borrow().documents.clone();
+    for (now, _) in documents {
         let is_same =
             |(it, _): &RulesDocument| it.domain == now.domain && it.version == now.version;
         if now.version.is_none() || former.iter().any(is_same) {

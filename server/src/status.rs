@@ -150,8 +150,8 @@ impl ServerState {
 
     /// Returns the status of the server as a whole.
     fn head(&self) -> Status {
-        let rules = self.rules_news();
-        let etcd = self.etcd_health();
+        let rules = self.rules.borrow().clone();
+        let etcd = self.etcd.borrow().clone();
         let totals = self.totals();
         let (mastership, learning, mut status) = self.node().look(|node, now| {
             let master_for = node.valid_until().map(|until| until.since(now));
@@ -198,8 +198,8 @@ impl ServerState {
                 Readiness::Unready(why) => Some(why),
             },
             templates_source: self.templates_source().to_owned(),
-            templates_problem: self.templates_problem(),
-            parent: self.parent_news().map(model::parent),
+            templates_problem: self.templates_problem.borrow().clone(),
+            parent: self.parent.borrow().clone().map(model::parent),
             is_in_cycle: self.is_in_cycle(),
             states: Some(model::states(&self.sessions(), learning)),
             conflicts: self.conflicts(),

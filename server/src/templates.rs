@@ -91,7 +91,7 @@ pub async fn apply(state: &Arc<ServerState>, metrics: &Arc<Metrics>, templates: 
     let prepare = move || PreparedTemplates::new(&former, templates);
     let prepared = joined(tokio::task::spawn_blocking(prepare)).await;
     state.node().apply_templates(prepared).await;
-    state.set_templates(None);
+    state.templates_problem.send_replace(None);
     metrics.count_template_load(true, clock::wall());
     info!(templates = count, "new templates are in force");
 }
@@ -107,7 +107,7 @@ pub fn note(state: &ServerState, what: &str, author: Option<String>) {
 /// Reports that new templates are invalid. The templates in force stay, and pages and status show the problem.
 pub fn refuse(state: &ServerState, metrics: &Metrics, problem: String) {
     // Posted before the log line: an operator who reads the log must find it on the page.
-    state.set_templates(Some(problem.clone()));
+    state.templates_problem.send_replace(Some(problem.clone()));
     metrics.count_template_load(false, clock::wall());
     if state.node().read(|node, _| node.templates().is_empty()) {
         warn!("no templates are in force:\n{problem}");

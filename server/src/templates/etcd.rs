@@ -74,7 +74,9 @@ impl EtcdTemplates {
     pub async fn run(self, state: Arc<ServerState>, metrics: Arc<Metrics>) {
         let force = &Force { state, metrics };
         let Force { state, metrics } = force;
-        state.set_templates(Some("etcd was not asked for them yet".to_owned()));
+        state
+            .templates_problem
+            .send_replace(Some("etcd was not asked for them yet".to_owned()));
         let range = Range::Key(self.keys.document().to_owned());
         let follow = Follow::start(Arc::clone(&self.etcd), range, LOOK);
         let mut followed = follow.receiver();
@@ -113,7 +115,9 @@ impl EtcdTemplates {
                     warn!(%problem, "the templates cannot be read");
                     refused = Some(problem.clone());
                 }
-                state.set_templates(Some(problem.to_string()));
+                state
+                    .templates_problem
+                    .send_replace(Some(problem.to_string()));
             }
             tokio::select! {
                 Ok(()) = followed.changed() => {}
@@ -196,7 +200,10 @@ impl EtcdTemplates {
             Some(Ok(templates)) => {
                 templates::apply(&force.state, &force.metrics, templates).await;
                 // The document in force is not the one that the operator wrote last.
-                force.state.set_templates(Some(problem.to_owned()));
+                force
+                    .state
+                    .templates_problem
+                    .send_replace(Some(problem.to_owned()));
                 self.able.send_replace(true);
                 warn!("the last valid templates are in force");
             }
