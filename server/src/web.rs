@@ -135,22 +135,19 @@ struct Site {
     planning: Mutex<()>,
 }
 
-/// Documents and decisions that the HTTP port serves besides the page.
-#[derive(Debug)]
-pub struct Pages {
-    /// Decisions by rules, on an agent.
-    pub decisions: Option<Arc<Edge>>,
-    /// Templates that operators may change on the page.
-    pub templates: Option<StoredPlace>,
-    /// Rules that operators may change on the page.
-    pub rules: Option<Arc<RuleStore>>,
-}
+/// What the HTTP port serves besides the page: decisions by rules, on an agent; and the templates and the rules that
+/// operators may change.
+pub type Served = (
+    Option<Arc<Edge>>,
+    Option<StoredPlace>,
+    Option<Arc<RuleStore>>,
+);
 
 /// Returns the pages of a server, and the answers of an agent. `stop` ends streams of events.
 pub fn router(
     state: Arc<ServerState>,
     metrics: Arc<Metrics>,
-    served: Pages,
+    (decisions, templates, rules): Served,
     stop: CancellationToken,
 ) -> Router {
     let others = Arc::new(Others::new(Arc::clone(&state)));
@@ -162,8 +159,8 @@ pub fn router(
         metrics,
         others,
         stop,
-        templates: served.templates,
-        rules: RulesService::new(served.rules),
+        templates,
+        rules: RulesService::new(rules),
         turn: Arc::default(),
         planning: Mutex::default(),
     };
@@ -190,7 +187,7 @@ pub fn router(
             )
         })
         .with_state(Arc::new(site));
-    let pages = match served.decisions {
+    let pages = match decisions {
         Some(edge) => pages.merge(doorward_edge::http::router(edge)),
         None => pages,
     };
