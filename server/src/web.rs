@@ -135,8 +135,8 @@ struct Site {
     planning: Mutex<()>,
 }
 
-/// What the HTTP port serves besides the page: decisions by rules, on an agent; and the templates and the rules that
-/// operators may change.
+/// Parts that the HTTP port serves besides the page: decisions by rules, on an agent; and the templates and the rules
+/// that operators may change.
 pub type Served = (
     Option<Arc<Edge>>,
     Option<StoredPlace>,

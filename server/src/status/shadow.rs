@@ -29,7 +29,7 @@ pub struct Shadow {
     read: Mutex<Read>,
 }
 
-/// What was read.
+/// Content of the place.
 #[derive(Debug, Default)]
 struct Read {
     /// The last valid ones.

@@ -35,7 +35,7 @@ const VIEWS_MAX: usize = 32;
 /// Largest number of those that one caller has begun to follow.
 const VIEWS_PER_CALLER_MAX: usize = 16;
 
-/// What is made of a query.
+/// Kind of the answers.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Made {
     /// The status, as an event.
@@ -58,7 +58,7 @@ pub(super) struct Views {
 #[derive(Debug)]
 struct View {
     query: Query,
-    /// Who began to follow it.
+    /// Its first follower.
     caller: Option<CallerId>,
     /// Browsers share its bytes.
     answers: Arc<watch::Sender<Bytes>>,
@@ -104,7 +104,7 @@ impl Views {
         Ok(following)
     }
 
-    /// Answers a query until nobody follows it.
+    /// Answers a query as long as browsers follow it.
     async fn keep(self: Arc<Self>, query: Query, answers: Arc<watch::Sender<Bytes>>) {
         loop {
             let mut turn = Some(self.turn.lock().await);
@@ -140,19 +140,19 @@ impl Views {
             };
             answers.send_replace(answer.into());
             let rest = began.elapsed() * REST;
-            if turn.is_some() {
-                sleep(rest.min(EVERY)).await;
-            }
+            // Trees mostly wait for other servers, and need no rest between them.
+            let (in_turn, then) = match (self.made, &turn) {
+                (Made::Status, Some(_)) => (rest.min(EVERY), EVERY),
+                (Made::Status, None) => (Duration::ZERO, EVERY),
+                (Made::Tree, _) => (Duration::ZERO, rest.max(EVERY)),
+            };
+            sleep(in_turn).await;
             drop(turn);
-            sleep(match self.made {
-                Made::Status => EVERY,
-                Made::Tree => rest.max(EVERY),
-            })
-            .await;
+            sleep(then).await;
         }
     }
 
-    /// Forgets a view that nobody follows. Returns whether that is so.
+    /// Forgets a view without followers. Returns whether that is so.
     fn is_left(&self, query: &Query, answers: &watch::Sender<Bytes>) -> bool {
         let mut views = self.views.lock();
         let is_left = answers.receiver_count() == 0;
