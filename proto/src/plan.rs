@@ -3,18 +3,16 @@
 //! The root plans for its own holders. A child server among them has a planned lease, which it is asked about in turn:
 //! it names its clients, and has children of its own. [`TreePlan`] says whom to ask, level by level; its user asks.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::mem::take;
 
 use serde::Serialize;
 
 use crate::admin::v1::{PlanRequest, PlanResponse, PlannedChild, PlannedHolder, PlannedResource};
+use crate::tree::Asked;
 
 /// Resources whose clients are named, through the tree.
 pub const NAMED_MAX: usize = 50;
-
-/// Servers that are asked in all.
-const SERVERS_MAX: usize = 2_000;
 
 /// Clients that are named of those that lose most, and of those that gain most.
 const EXTREMES_MAX: usize = 10;
@@ -39,8 +37,7 @@ pub struct TreePlan {
     level: BTreeMap<String, Below>,
     /// Child servers that are asked, with the places of their resources.
     asked: Vec<(String, Vec<usize>)>,
-    /// Servers that were asked. Each is asked once, so that a circle ends.
-    seen: BTreeSet<String>,
+    seen: Asked,
 }
 
 /// A question to a child server.
@@ -91,7 +88,7 @@ impl TreePlan {
             request,
             level,
             asked: Vec::new(),
-            seen: BTreeSet::from([node.clone()]),
+            seen: Asked::from(&node),
             node,
         }
     }
@@ -104,12 +101,7 @@ impl TreePlan {
         }
         let mut questions = Vec::new();
         for (child, below) in level {
-            let refusal = match self.seen.len() < SERVERS_MAX {
-                true if self.seen.insert(child.clone()) => None,
-                true => Some("a server of this name is elsewhere in the tree, too".to_owned()),
-                false => Some(format!("{SERVERS_MAX} servers were asked")),
-            };
-            if let Some(problem) = refusal {
+            if let Err(problem) = self.seen.ask(&child) {
                 self.leave_out(&child, below.places, &problem);
                 continue;
             }
@@ -134,6 +126,10 @@ impl TreePlan {
         let mut found = Vec::new();
         for ((child, places), answer) in take(&mut self.asked).into_iter().zip(answers) {
             match answer {
+                Ok(PlanResponse { node, .. }) if node != child => {
+                    let problem = format!("the node {node} is at its address");
+                    self.leave_out(&child, places, &problem);
+                }
                 Ok(mut answer) => {
                     self.gone.append(&mut answer.gone_children);
                     found.extend(add(&mut self.resources, places, &child, answer));
@@ -155,17 +151,22 @@ impl TreePlan {
 
     /// Returns why the plan may miss holders. None: it has all. `span` formats milliseconds.
     pub fn missing(&self, span: impl Fn(u64) -> String) -> Option<String> {
-        let (node, source) = (&self.node, &self.source);
+        let planner = planner(&self.node, &self.source);
         let lately = "has begun lately: holders that have not asked it yet are missing, for up to";
         let unheard = self.unheard_ms.map(|left| {
             let left = span(left);
-            format!("{node} (templates from {source}) {lately} {left}")
+            format!("{planner} {lately} {left}")
         });
         let gone = self.gone.iter();
         let gone = gone.map(|it| format!("{it} is gone: its clients are not known"));
         let all: Vec<String> = unheard.into_iter().chain(gone).collect();
         (!all.is_empty()).then(|| all.join("; "))
     }
+}
+
+/// Names a server, and where its templates are from.
+pub fn planner(node: &str, source: &str) -> String {
+    format!("{node} (templates from {source})")
 }
 
 /// Plan for a resource. JSON has the field names of `admin.proto`.

@@ -124,9 +124,11 @@ export function front(state) {
 }
 
 export function marksList({ history }) {
-  const marks = (history?.marks ?? []).slice(-MARKS_LISTED).reverse(), { source, problem } = history?.shadow ?? {};
+  const all = history?.marks ?? [], marks = all.slice(-MARKS_LISTED).reverse(), more = all.length - marks.length;
+  const { source, problem } = history?.shadow ?? {};
   const lines = problem ? [h("b", `Shadow templates from ${source}: ${problem}`)] : [];
   lines.push(...marks.map((mark) => [quiet(timeOfDay(mark.at_ms)), ` ${mark.text}`]));
+  if (more > 0) lines.push(quiet(`and ${several(more, "earlier change")}, which /history lists`));
   return lines.length > 0 && h("ul.marks", lines.map((line) => h("li", line)));
 }
 

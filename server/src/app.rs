@@ -55,7 +55,7 @@ use crate::stored_place::StoredPlace;
 use crate::templates::Followed;
 use crate::transports::election::{self, ElectionConfig, EtcdElection};
 use crate::transports::parent::{ParentTransport, ParentTransportConfig};
-use crate::web::{self, Pages};
+use crate::web::{self, Served};
 
 /// Configuration of a server.
 #[derive(Clone, Debug)]
@@ -241,8 +241,8 @@ impl Server {
             server.follow_rules(rules, edge, config.doors.makes_templates);
         }
         let decisions = edge.clone().filter(|_| config.doors.has_http);
-        let pages = Pages::new(decisions, config.templates_place, rules);
-        server.serve(sockets, services, edge, pages);
+        let served = (decisions, config.templates_place, rules);
+        server.serve(sockets, services, edge, served);
         Ok(server)
     }
 
@@ -260,7 +260,7 @@ impl Server {
         sockets: Sockets,
         services: Services,
         edge: Option<Arc<Edge>>,
-        pages: Pages,
+        served: Served,
     ) {
         let looking = Arc::new(Semaphore::new(1));
         let (grpc, address) = sockets.grpc;
@@ -285,7 +285,7 @@ impl Server {
         }
         let access_is_tls = self.access().tls.is_some();
         if let Some((listener, address)) = sockets.http {
-            self.serve_http(listener, looking, pages);
+            self.serve_http(listener, looking, served);
             let scheme = if access_is_tls { "https" } else { "http" };
             info!("status page at {scheme}://{address}/");
         }
@@ -324,7 +324,7 @@ impl Server {
         self.spawn_port(Port::Grpc, served);
     }
 
-    fn serve_http(&mut self, listener: Listener, looking: Arc<Semaphore>, pages: Pages) {
+    fn serve_http(&mut self, listener: Listener, looking: Arc<Semaphore>, served: Served) {
         if let Some(address) = self.http_address {
             let _address = self.state.pages.get_or_init(|| address);
         }
@@ -333,7 +333,7 @@ impl Server {
             .spawn(Arc::clone(&self.state).keep_histories());
         let stop = self.stop_http.clone();
         let (state, metrics) = (Arc::clone(&self.state), Arc::clone(&self.metrics));
-        let pages = web::router(state, metrics, pages, stop);
+        let pages = web::router(state, metrics, served, stop);
         let (limits, access) = (self.state.limits().of_http(), self.access());
         let door = Door::secured(limits, web::PATHS, looking, access, Protocol::Http1);
         let served = http::serve(listener, door, pages, self.stop_http.clone());
@@ -405,7 +405,7 @@ impl Server {
     /// Resigns the mastership, stops accepting, finishes the requests in flight within the grace, and ends. The HTTP
     /// port closes last, so that `/readyz` reports the shutdown. Returns whether every request was finished.
     pub async fn shutdown(mut self) -> bool {
-        self.state.set_stopping();
+        self.state.is_stopping.send_replace(true);
         self.health.stop().await;
         if let Some(election) = self.election.take() {
             election.resign().await;

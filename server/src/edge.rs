@@ -10,6 +10,7 @@ use std::sync::Arc;
 use doorward::rules::Rules;
 use doorward::rules::source::files;
 use doorward_door::listener::Address;
+use doorward_door::tasks::joined;
 use doorward_edge::clock::Wall;
 use doorward_edge::edge::Edge;
 use doorward_edge::ids;
@@ -135,8 +136,8 @@ pub(crate) async fn follow(
             }
             edge.set_rules(rules);
         }
-        let former = state.rules_news().documents;
-        state.set_rules(RulesNews {
+        let former = state.rules.borrow().documents.clone();
+        state.rules.send_replace(RulesNews {
             documents: described(&now, &edge.rules(), &former),
             problem: now.problem.clone().or_else(|| problem.clone()),
         });
@@ -152,17 +153,16 @@ pub(crate) async fn follow(
 
 /// Notes on charts which rules came into force, with their authors, if a history tells.
 async fn note_rules(state: Arc<ServerState>, store: Arc<RuleStore>, former: Vec<RulesDocument>) {
-    for (now, _) in state.rules_news().documents {
+    let documents = state.rules.borrow().documents.clone();
+    for (now, _) in documents {
         let is_same =
             |(it, _): &RulesDocument| it.domain == now.domain && it.version == now.version;
         if now.version.is_none() || former.iter().any(is_same) {
             continue;
         }
         let author = store.author_of(&now.domain).await;
-        let author = author.map(|it| format!(", {it}")).unwrap_or_default();
-        let domain = &now.domain;
-        let text = format!("rules of {domain} came into force{author}");
-        state.history().note(text);
+        let what = format!("rules of {}", now.domain);
+        templates::note(&state, &what, author);
     }
 }
 
@@ -210,15 +210,12 @@ async fn load(documents: Arc<Documents>) -> Result<Rules, String> {
             rules
         })
     };
-    match tokio::task::spawn_blocking(load).await {
-        Ok(Ok(rules)) => Ok(rules),
-        Ok(Err(problems)) => {
-            let problem = problems.to_string();
-            warn!(problem, "rules do not load together; nothing changes");
-            Err(problem)
-        }
-        Err(error) => Err(error.to_string()),
-    }
+    let loaded = joined(tokio::task::spawn_blocking(load)).await;
+    loaded.map_err(|problems| {
+        let problem = problems.to_string();
+        warn!(problem, "rules do not load together; nothing changes");
+        problem
+    })
 }
 
 /// Returns a template for the resources of each rule. The first template that matches counts: those of nested rules come

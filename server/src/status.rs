@@ -40,7 +40,7 @@ pub const RESOURCES_DEFAULT: u32 = 1_000;
 pub const RESOURCES_MAX: usize = 10_000;
 
 /// Resources that a status lists.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Listed {
     /// Up to a number of resources after the given one. Absent: from the first one on.
     Page(Option<ResourceId>, usize),
@@ -52,20 +52,12 @@ pub enum Listed {
 }
 
 /// A request for a status.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Query {
     /// Resources to list.
     pub listed: Listed,
-    /// Largest number of leases of each resource.
-    pub leases_max: usize,
-    /// Whether to list limits.
-    pub limits: bool,
-    /// Text in the name of the holders to list. Empty: all holders.
-    pub holder: String,
-    /// Whether to list the templates in force.
-    pub templates: bool,
-    /// Text in the id of the resources to list, in lower case. Empty: all resources.
-    pub named: String,
+    /// The request. Its `named` is in lower case.
+    pub request: GetStatusRequest,
 }
 
 impl Query {
@@ -74,7 +66,7 @@ impl Query {
     /// # Errors
     ///
     /// If the request is invalid, with the reason.
-    pub fn of(request: &GetStatusRequest) -> Result<Self, String> {
+    pub fn of(mut request: GetStatusRequest) -> Result<Self, String> {
         let id = |name, text: &str| match text {
             "" => Ok(None),
             text => ResourceId::new(text)
@@ -87,18 +79,18 @@ impl Query {
             0 => RESOURCES_MAX,
             limit => limit.min(RESOURCES_MAX),
         };
-        Ok(Self {
-            listed: match only {
-                _ if request.without_resources => Listed::Nothing,
-                Some(only) => Listed::Only(only),
-                None => Listed::Page(after, limit),
-            },
-            leases_max: usize::try_from(request.leases_max).unwrap_or(usize::MAX),
-            limits: request.limits,
-            holder: request.holder.clone(),
-            templates: request.templates,
-            named: request.named.to_lowercase(),
-        })
+        let listed = match only {
+            _ if request.without_resources => Listed::Nothing,
+            Some(only) => Listed::Only(only),
+            None => Listed::Page(after, limit),
+        };
+        request.named = request.named.to_lowercase();
+        Ok(Self { listed, request })
+    }
+
+    /// Returns the largest number of leases of each resource.
+    pub fn leases_max(&self) -> usize {
+        usize::try_from(self.request.leases_max).unwrap_or(usize::MAX)
     }
 }
 
@@ -109,11 +101,12 @@ impl ServerState {
             Some(only) => Listed::Only(only.clone()),
             None => Listed::Page(None, RESOURCES_MAX),
         };
-        self.answer(&Query {
+        let mut query = Query {
             listed,
-            leases_max,
             ..Query::default()
-        })
+        };
+        query.request.leases_max = u32::try_from(leases_max).unwrap_or(u32::MAX);
+        self.answer(&query)
     }
 
     /// Returns the status that a query asks for.
@@ -145,10 +138,10 @@ impl ServerState {
                 (status.resources, status.next_token) = self.page(after.clone(), *limit, query);
             }
         }
-        if query.limits {
+        if query.request.limits {
             status.limits = self.limit_figures();
         }
-        if query.templates && !matches!(query.listed, Listed::Page(Some(_), _)) {
+        if query.request.templates && !matches!(query.listed, Listed::Page(Some(_), _)) {
             let templates = self.node().look(|node, _| node.templates().clone());
             status.templates = templates.iter().map(|it| model::template(it)).collect();
         }
@@ -157,8 +150,8 @@ impl ServerState {
 
     /// Returns the status of the server as a whole.
     fn head(&self) -> Status {
-        let rules = self.rules_news();
-        let etcd = self.etcd_health();
+        let rules = self.rules.borrow().clone();
+        let etcd = self.etcd.borrow().clone();
         let totals = self.totals();
         let (mastership, learning, mut status) = self.node().look(|node, now| {
             let master_for = node.valid_until().map(|until| until.since(now));
@@ -205,8 +198,8 @@ impl ServerState {
                 Readiness::Unready(why) => Some(why),
             },
             templates_source: self.templates_source().to_owned(),
-            templates_problem: self.templates_problem(),
-            parent: self.parent_news().map(model::parent),
+            templates_problem: self.templates_problem.borrow().clone(),
+            parent: self.parent.borrow().clone().map(model::parent),
             is_in_cycle: self.is_in_cycle(),
             states: Some(model::states(&self.sessions(), learning)),
             conflicts: self.conflicts(),

@@ -15,6 +15,7 @@ use std::time::UNIX_EPOCH;
 
 use doorward::rules::source::files::FILE_BYTES_MAX;
 use doorward::rules::version_of;
+use doorward_door::tasks::joined;
 use doorward_etcd::documents::{
     self, DocumentEdit, Recorded, StoredDocument, VersionKind, WriteError,
 };
@@ -52,8 +53,8 @@ impl fmt::Display for StoredPlace {
 /// A change that an operator makes.
 #[derive(Clone, Debug, Default)]
 pub struct DocumentChange {
-    /// The whole new document.
-    pub text: String,
+    /// The whole new document. None: it is removed.
+    pub text: Option<String>,
     /// Version on top of which it is written. Empty: there is no document.
     pub seen_version: String,
     /// Name of the author.
@@ -91,9 +92,9 @@ impl StoredPlace {
     /// # Errors
     ///
     /// If it cannot be read.
-    pub async fn read(&self, turn: Turn) -> Result<(Turn, Option<Vec<u8>>), Status> {
-        let place = self.clone();
-        apart(turn, move |runtime| match place {
+    pub async fn read(&self, turn: &Arc<Mutex<()>>) -> Result<Option<Vec<u8>>, Status> {
+        let (turn, place) = (Arc::clone(turn).lock_owned().await, self.clone());
+        let read = apart(turn, move |runtime| match place {
             Self::File(path) => read_file(&path),
             Self::Etcd(keys, config) => {
                 let mut connection = EtcdConnection::new(config);
@@ -101,11 +102,11 @@ impl StoredPlace {
                 let stored = runtime.block_on(read).map_err(unreachable)?;
                 Ok(stored.document)
             }
-        })
-        .await
+        });
+        read.await.map(|(_turn, document)| document)
     }
 
-    /// Replaces the document. Returns its number in the history, if there is one.
+    /// Replaces or removes the document. Returns its number in the history, if there is one.
     ///
     /// # Errors
     ///
@@ -120,37 +121,20 @@ impl StoredPlace {
             Self::File(path) => {
                 let cannot = cannot_write(&path);
                 check_seen(read_file(&path)?.as_deref(), &change.seen_version)?;
-                let new = Replacement::prepare(&path, change.text.as_bytes());
-                new.and_then(Replacement::put).map_err(cannot)?;
-                Ok(None)
+                let written = match change.text {
+                    Some(text) => {
+                        Replacement::prepare(&path, text.as_bytes()).and_then(Replacement::put)
+                    }
+                    None => fs::remove_file(&path),
+                };
+                written.map_err(cannot).map(|()| None)
             }
             Self::Etcd(keys, config) => {
                 let mut connection = EtcdConnection::new(config);
-                let number = runtime.block_on(write_key(&mut connection, &keys, &change))?;
-                Ok(Some(number))
+                runtime.block_on(write_key(&mut connection, &keys, &change))
             }
         })
         .await
-    }
-
-    /// Removes the document.
-    ///
-    /// # Errors
-    ///
-    /// If it has another version than the seen one, or cannot be removed.
-    pub async fn remove(&self, turn: Turn, seen_version: String) -> Result<Turn, Status> {
-        let place = self.clone();
-        let removed = apart(turn, move |runtime| match place {
-            Self::File(path) => {
-                check_seen(read_file(&path)?.as_deref(), &seen_version)?;
-                fs::remove_file(&path).map_err(cannot_write(&path))
-            }
-            Self::Etcd(keys, config) => {
-                let mut connection = EtcdConnection::new(config);
-                runtime.block_on(delete_key(&mut connection, &keys, &seen_version))
-            }
-        });
-        removed.await.map(|(turn, ())| turn)
     }
 
     /// Returns revisions with a number below `before`, the newest first, up to `count`.
@@ -160,10 +144,10 @@ impl StoredPlace {
     /// If there is no history, or etcd does not answer.
     pub async fn history(
         &self,
-        turn: Turn,
+        turn: &Arc<Mutex<()>>,
         before: u64,
         count: usize,
-    ) -> Result<(Turn, Vec<Recorded>), Status> {
+    ) -> Result<Vec<Recorded>, Status> {
         let Self::Etcd(keys, config) = self.clone() else {
             let problem = "documents in a directory have no history; use the history in git, or --rules etcd:PREFIX";
             return Err(Status::unimplemented(problem));
@@ -185,17 +169,17 @@ impl StoredPlace {
             }
             Ok::<_, doorward_etcd::Error>(revisions)
         };
-        apart(turn, move |runtime| {
+        let turn = Arc::clone(turn).lock_owned().await;
+        let read = apart(turn, move |runtime| {
             runtime.block_on(read()).map_err(unreachable)
-        })
-        .await
+        });
+        read.await.map(|(_turn, revisions)| revisions)
     }
 
     /// Returns who wrote a text, if it is the newest one of a history.
     pub async fn author_of(&self, text: &[u8]) -> Option<String> {
-        let turn = Arc::<Mutex<()>>::default().lock_owned().await;
-        let (_turn, mut revisions) = self.history(turn, u64::MAX, 1).await.ok()?;
-        let version = revisions.pop()?.version.ok()?;
+        let newest = self.history(&Arc::default(), u64::MAX, 1).await;
+        let version = newest.ok()?.pop()?.version.ok()?;
         let who = version.who.as_deref().unwrap_or("an unknown author");
         let is_of_text = version.document.as_ref().map(String::as_bytes) == Some(text);
         is_of_text.then(|| {
@@ -210,12 +194,8 @@ async fn apart<T: Send + 'static>(
     run: impl FnOnce(Handle) -> Result<T, Status> + Send + 'static,
 ) -> Result<(Turn, T), Status> {
     let runtime = Handle::current();
-    let done = tokio::task::spawn_blocking(move || {
-        let done = run(runtime)?;
-        Ok((turn, done))
-    });
-    done.await
-        .map_err(|error| Status::internal(error.to_string()))?
+    let run = move || run(runtime).map(|done| (turn, done));
+    joined(tokio::task::spawn_blocking(run)).await
 }
 
 fn check_seen(stored: Option<&[u8]>, seen_version: &str) -> Result<(), Status> {
@@ -254,41 +234,34 @@ async fn write_key(
     connection: &mut EtcdConnection,
     keys: &DocumentKeys,
     change: &DocumentChange,
-) -> Result<u64, Status> {
-    let seen = read_seen(connection, keys, &change.seen_version).await?;
+) -> Result<Option<u64>, Status> {
+    let seen = documents::read(connection, keys)
+        .await
+        .map_err(unreachable)?;
+    check_seen(seen.document.as_deref(), &change.seen_version)?;
+    let Some(document) = &change.text else {
+        return delete_key(connection, keys, &seen).await.map(|()| None);
+    };
     let edit = DocumentEdit {
-        document: &change.text,
+        document,
         kind: VersionKind::Apply,
         who: &change.who,
         why: change.why.as_deref(),
         when: UNIX_EPOCH + clock::wall(),
     };
     match documents::write(connection, keys, &seen, &edit).await {
-        Ok(version) => Ok(version.number),
+        Ok(version) => Ok(Some(version.number)),
         Err(error @ WriteError::Changed) => Err(Status::aborted(error.to_string())),
         Err(error @ (WriteError::Unknown(_) | WriteError::Etcd(_))) => Err(unreachable(error)),
         Err(error) => Err(Status::failed_precondition(error.to_string())),
     }
 }
 
-/// Reads the document, if it has the seen version.
-async fn read_seen(
-    connection: &mut EtcdConnection,
-    keys: &DocumentKeys,
-    seen_version: &str,
-) -> Result<StoredDocument, Status> {
-    let stored = documents::read(connection, keys).await;
-    let stored = stored.map_err(unreachable)?;
-    check_seen(stored.document.as_deref(), seen_version)?;
-    Ok(stored)
-}
-
 async fn delete_key(
     connection: &mut EtcdConnection,
     keys: &DocumentKeys,
-    seen_version: &str,
+    seen: &StoredDocument,
 ) -> Result<(), Status> {
-    let seen = read_seen(connection, keys, seen_version).await?;
     if !seen.is_recorded() {
         let problem = "its history does not have this text, which would be lost; apply it first";
         return Err(Status::failed_precondition(problem));

@@ -8,6 +8,7 @@ pub mod file;
 use std::sync::Arc;
 
 use doorward_documents::{DocumentError, locate_bytes};
+use doorward_door::tasks::joined;
 use doorward_engine::node::reload::PreparedTemplates;
 use doorward_engine::templates::Templates;
 use doorward_etcd::layout::DocumentKeys;
@@ -65,16 +66,20 @@ impl Followed {
     }
 }
 
-/// Parses a document, and warns of values that are valid but probably a mistake.
-fn parse(content: &[u8], name: &str) -> Result<Templates, DocumentError> {
-    let located = locate_bytes(content, name)?;
-    for blank in located.blanks() {
-        warn!("{name}:{}:{}: {blank}", blank.line, blank.column);
-    }
-    if located.templates.is_empty() {
-        warn!("{name}: there are no templates: every request is refused");
-    }
-    Ok(located.templates)
+/// Parses a document on another thread: a large one takes time, in which requests must be served. Warns of values that
+/// are valid but probably a mistake.
+async fn parse(content: Vec<u8>, name: String) -> Result<Templates, DocumentError> {
+    let parse = move || {
+        let located = locate_bytes(&content, &name)?;
+        for blank in located.blanks() {
+            warn!("{name}:{}:{}: {blank}", blank.line, blank.column);
+        }
+        if located.templates.is_empty() {
+            warn!("{name}: there are no templates: every request is refused");
+        }
+        Ok(located.templates)
+    };
+    joined(tokio::task::spawn_blocking(parse)).await
 }
 
 /// Brings new templates into force as soon as the election lets them. Reports this only after every resource has them,
@@ -83,28 +88,26 @@ pub async fn apply(state: &Arc<ServerState>, metrics: &Arc<Metrics>, templates: 
     let count = templates.len();
     let former = state.node().read(|node, _| node.active_templates().clone());
     // Comparing large sets takes time, in which requests must be served.
-    let preparing = tokio::task::spawn_blocking(move || PreparedTemplates::new(&former, templates));
-    let prepared = match preparing.await {
-        Ok(prepared) => prepared,
-        Err(error) => return refuse(state, metrics, error.to_string()),
-    };
+    let prepare = move || PreparedTemplates::new(&former, templates);
+    let prepared = joined(tokio::task::spawn_blocking(prepare)).await;
     state.node().apply_templates(prepared).await;
-    state.set_templates(None);
+    state.templates_problem.send_replace(None);
     metrics.count_template_load(true, clock::wall());
     info!(templates = count, "new templates are in force");
 }
 
-/// Notes on charts that templates came into force, with their author, if that is known.
-pub fn note(state: &ServerState, author: Option<&str>) {
+/// Notes on charts that a document came into force, with its author, if that is known.
+pub fn note(state: &ServerState, what: &str, author: Option<String>) {
     let author = author.map(|it| format!(", {it}")).unwrap_or_default();
-    let text = format!("templates came into force{author}");
-    state.history().note(text);
+    state
+        .history()
+        .note(format!("{what} came into force{author}"));
 }
 
 /// Reports that new templates are invalid. The templates in force stay, and pages and status show the problem.
 pub fn refuse(state: &ServerState, metrics: &Metrics, problem: String) {
     // Posted before the log line: an operator who reads the log must find it on the page.
-    state.set_templates(Some(problem.clone()));
+    state.templates_problem.send_replace(Some(problem.clone()));
     metrics.count_template_load(false, clock::wall());
     if state.node().read(|node, _| node.templates().is_empty()) {
         warn!("no templates are in force:\n{problem}");

@@ -18,10 +18,10 @@
 //! ([`ServerState::look`]), never by a worker that serves calls.
 
 mod documents;
-mod live;
 mod origin;
 mod others;
 mod tree;
+mod views;
 
 use std::sync::Arc;
 
@@ -29,12 +29,15 @@ use axum::extract::{Query, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use axum::{Router, middleware};
+use axum::{Extension, Router, middleware};
+use bytes::Bytes;
+use doorward_door::caller_id::CallerId;
 use doorward_door::paths::Paths;
 use doorward_edge::edge::Edge;
 use doorward_engine::id::ResourceId;
 use doorward_session::visible;
 use serde::{Deserialize, Serialize};
+use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 use tonic::{Code, Status as RpcStatus};
 use tracing::error;
@@ -43,15 +46,11 @@ use crate::admin::rules_service::RulesService;
 use crate::metrics::Metrics;
 use crate::metrics::format::Format;
 use crate::rules::store::RuleStore;
-use crate::status::history::Chart;
 use crate::status::readiness::Readiness;
-use crate::status::shadow::ShadowNews;
 use crate::status::{self, GetStatusRequest, RESOURCES_DEFAULT, ServerState};
 use crate::stored_place::StoredPlace;
-use crate::web::documents::Documents;
-use crate::web::live::Live;
 use crate::web::others::Others;
-use crate::web::tree::Trees;
+use crate::web::views::{Made, Views};
 use crate::yielding::{self, YieldingWriter};
 
 /// The page and what it loads: path, type and text. A resource has a page of its own, as before.
@@ -118,57 +117,53 @@ pub const PATHS: Paths = Paths {
     only: &[],
 };
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Site {
     state: Arc<ServerState>,
     metrics: Arc<Metrics>,
-    live: Arc<Live>,
-    trees: Arc<Trees>,
     others: Arc<Others>,
-}
-
-/// Documents and decisions that the HTTP port serves besides the page.
-#[derive(Debug)]
-pub struct Pages {
-    decisions: Option<Arc<Edge>>,
+    statuses: Arc<Views>,
+    trees: Arc<Views>,
+    /// Ends all streams.
+    stop: CancellationToken,
+    /// None: the templates cannot be changed here.
     templates: Option<StoredPlace>,
-    rules: Option<Arc<RuleStore>>,
+    rules: RulesService,
+    /// One text is read, parsed or written at a time.
+    turn: Arc<Mutex<()>>,
+    /// One plan is made at a time.
+    planning: Mutex<()>,
 }
 
-impl Pages {
-    /// Returns what an agent serves: `decisions` by rules; and the documents that operators may change on the page.
-    pub const fn new(
-        decisions: Option<Arc<Edge>>,
-        templates: Option<StoredPlace>,
-        rules: Option<Arc<RuleStore>>,
-    ) -> Self {
-        Self {
-            decisions,
-            templates,
-            rules,
-        }
-    }
-}
+/// Parts that the HTTP port serves besides the page: decisions by rules, on an agent; and the templates and the rules
+/// that operators may change.
+pub type Served = (
+    Option<Arc<Edge>>,
+    Option<StoredPlace>,
+    Option<Arc<RuleStore>>,
+);
 
 /// Returns the pages of a server, and the answers of an agent. `stop` ends streams of events.
 pub fn router(
     state: Arc<ServerState>,
     metrics: Arc<Metrics>,
-    served: Pages,
+    (decisions, templates, rules): Served,
     stop: CancellationToken,
 ) -> Router {
     let others = Arc::new(Others::new(Arc::clone(&state)));
-    let documents = Documents::new(
-        Arc::clone(&state),
-        Arc::clone(&others),
-        served.templates,
-        RulesService::new(served.rules),
-    );
-    let documents = Router::new()
-        .route("/document", get(documents::show))
-        .route("/document/plan", post(documents::plan))
-        .route("/document/apply", post(documents::apply))
-        .with_state(documents);
+    let views = |made| Views::new(made, Arc::clone(&state), Arc::clone(&others));
+    let site = Site {
+        statuses: views(Made::Status),
+        trees: views(Made::Tree),
+        state: Arc::clone(&state),
+        metrics,
+        others,
+        stop,
+        templates,
+        rules: RulesService::new(rules),
+        turn: Arc::default(),
+        planning: Mutex::default(),
+    };
     let pages = FILES
         .into_iter()
         .fold(Router::new(), |pages, (path, kind, text)| {
@@ -179,6 +174,9 @@ pub fn router(
         .route("/live", get(live))
         .route("/tree", get(tree))
         .route("/history", get(history))
+        .route("/document", get(documents::show))
+        .route("/document/plan", post(documents::plan))
+        .route("/document/apply", post(documents::apply))
         .route("/metrics", get(metrics_text))
         .route("/healthz", get(|| async { "ok\n" }))
         .route("/readyz", get(ready))
@@ -188,22 +186,15 @@ pub fn router(
                 "no such page; the pages start at /\n",
             )
         })
-        .with_state(Site {
-            live: Arc::new(Live::new(Arc::clone(&state), Arc::clone(&others), stop)),
-            trees: Arc::default(),
-            others,
-            state: Arc::clone(&state),
-            metrics,
-        })
-        .merge(documents);
-    let pages = match served.decisions {
+        .with_state(Arc::new(site));
+    let pages = match decisions {
         Some(edge) => pages.merge(doorward_edge::http::router(edge)),
         None => pages,
     };
     pages.layer(middleware::from_fn_with_state(state, origin::check))
 }
 
-/// Query of `/status`. Without a limit, the page has the usual size.
+/// Query of `/status`, and of the paths that need a part of it. Without a limit, the page has the usual size.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct StatusQuery {
@@ -234,103 +225,72 @@ impl StatusQuery {
     }
 }
 
-fn asked(request: &GetStatusRequest) -> Result<status::Query, Refused> {
+fn asked(request: GetStatusRequest) -> Result<status::Query, Refused> {
     let asked = status::Query::of(request);
     asked.map_err(|problem| Refused(RpcStatus::invalid_argument(problem)))
 }
 
 async fn status(
-    State(site): State<Site>,
+    State(site): State<Arc<Site>>,
     Query(query): Query<StatusQuery>,
 ) -> Result<Response, Refused> {
-    let asked = asked(&query.request())?;
+    let asked = asked(query.request())?;
     let look = move |state: &ServerState| json(&state.answer(&asked));
     Ok(site.state.look(look).await)
 }
 
 async fn live(
-    State(site): State<Site>,
+    State(site): State<Arc<Site>>,
     Query(query): Query<StatusQuery>,
+    caller: Option<Extension<CallerId>>,
 ) -> Result<Response, Refused> {
-    let request = query.request();
-    let asked = asked(&request)?;
-    Ok(site.live.follow(asked, request).unwrap_or_else(|| {
-        let problem = "too many different views are open\n";
-        (StatusCode::SERVICE_UNAVAILABLE, problem).into_response()
-    }))
-}
-
-/// Answer of `/history`.
-#[derive(Debug, Serialize)]
-struct Charted {
-    #[serde(flatten)]
-    chart: Chart,
-    shadow: Option<ShadowNews>,
-}
-
-/// Query for a resource. Without an id: for none.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct ResourceQuery {
-    id: String,
+    let asked = asked(query.request())?;
+    let answers = site.statuses.follow(asked, caller.map(|it| it.0))?;
+    Ok(views::events(answers, site.stop.clone()))
 }
 
 async fn tree(
-    State(site): State<Site>,
-    Query(query): Query<ResourceQuery>,
+    State(site): State<Arc<Site>>,
+    Query(query): Query<StatusQuery>,
+    caller: Option<Extension<CallerId>>,
 ) -> Result<Response, Refused> {
-    let request = tree::request(query.id);
-    let asked = asked(&request)?;
-    Ok(
-        match site
-            .trees
-            .look(&site.state, &site.others, request, asked)
-            .await
-        {
-            Some(json) => answer_of((*json).to_owned()),
-            None => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
-        },
-    )
+    let asked = asked(tree::request(query.id))?;
+    let mut trees = site.trees.follow(asked, caller.map(|it| it.0))?;
+    let tree = trees.wait_for(|tree| !tree.is_empty()).await;
+    let tree = tree.map_err(|_| RpcStatus::internal("there is no tree"))?;
+    Ok(answer_of(tree.clone()))
 }
 
 async fn history(
-    State(site): State<Site>,
-    Query(query): Query<ResourceQuery>,
+    State(site): State<Arc<Site>>,
+    Query(query): Query<StatusQuery>,
 ) -> Result<Response, Refused> {
     let bad = |problem| RpcStatus::invalid_argument(format!("the id {problem}"));
     let id = ResourceId::new(&query.id).map_err(bad)?;
     let chart = move |state: &ServerState| {
-        json(&Charted {
-            chart: state.history().chart(&id),
-            shadow: state.shadow.get().map(|it| it.news()),
-        })
+        let mut chart = state.history().chart(&id);
+        chart.shadow = state.shadow.get().map(|it| it.news());
+        json(&chart)
     };
     Ok(site.state.look(chart).await)
 }
 
-/// Returns a value as JSON in one line. None: it cannot be rendered.
-fn rendered(value: &impl Serialize) -> Option<String> {
-    let mut written = YieldingWriter::<Vec<u8>>::default();
+/// Returns a value as JSON in one line. Texts and numbers: none of them fails.
+fn rendered(value: &impl Serialize) -> String {
+    let mut written = YieldingWriter::default();
     let rendered = serde_json::to_writer(&mut written, value);
+    let json = rendered.map(|()| written.into).unwrap_or_default();
     // The writer only writes UTF-8.
-    match rendered.map(|()| String::from_utf8(written.into_inner())) {
-        Ok(Ok(json)) => Some(yielding::visible(json, visible::json)),
-        problem => {
-            error!(?problem, "an answer cannot be rendered");
-            None
-        }
-    }
+    let json = String::from_utf8(json).unwrap_or_default();
+    yielding::visible(&json, visible::json)
 }
 
 fn json(value: &impl Serialize) -> Response {
-    match rendered(value) {
-        Some(json) => answer_of(json),
-        None => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
-    }
+    answer_of((rendered(value) + "\n").into())
 }
 
-fn answer_of(json: String) -> Response {
-    ([(header::CONTENT_TYPE, "application/json")], json + "\n").into_response()
+fn answer_of(json: Bytes) -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], json).into_response()
 }
 
 /// A refusal, as text.
@@ -359,7 +319,7 @@ impl IntoResponse for Refused {
     }
 }
 
-async fn metrics_text(State(site): State<Site>, headers: HeaderMap) -> Response {
+async fn metrics_text(State(site): State<Arc<Site>>, headers: HeaderMap) -> Response {
     let accept = headers.get_all(header::ACCEPT).iter();
     let accept: Vec<&str> = accept.filter_map(|value| value.to_str().ok()).collect();
     let format = Format::accepted_by(Some(&accept.join(",")));
@@ -379,7 +339,7 @@ async fn metrics_text(State(site): State<Site>, headers: HeaderMap) -> Response 
     }
 }
 
-async fn ready(State(site): State<Site>) -> Response {
+async fn ready(State(site): State<Arc<Site>>) -> Response {
     match site.state.readiness() {
         Readiness::Ready => match site.state.refused_rules() {
             None => "ready\n".into_response(),

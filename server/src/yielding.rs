@@ -41,29 +41,23 @@ impl YieldEvery {
     }
 }
 
-/// A writer of text or bytes that yields now and then.
+/// A writer of bytes that yields now and then.
 #[derive(Debug)]
-pub struct YieldingWriter<T> {
-    into: T,
+pub struct YieldingWriter {
+    /// The written bytes.
+    pub into: Vec<u8>,
     steps: YieldEvery,
 }
 
-impl<T: Default> Default for YieldingWriter<T> {
+impl Default for YieldingWriter {
     fn default() -> Self {
         let steps = YieldEvery::new(WRITTEN);
-        let into = T::default();
+        let into = Vec::new();
         Self { into, steps }
     }
 }
 
-impl<T> YieldingWriter<T> {
-    /// Returns the written text or bytes.
-    pub fn into_inner(self) -> T {
-        self.into
-    }
-}
-
-impl io::Write for YieldingWriter<Vec<u8>> {
+impl io::Write for YieldingWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.into.extend_from_slice(bytes);
         self.steps.step_by(bytes.len());
@@ -77,30 +71,17 @@ impl io::Write for YieldingWriter<Vec<u8>> {
 
 /// Makes invisible characters visible ([`doorward_session::visible`]), one slice after the other. Each slice begins
 /// with a character that is visible in any context, so the slices do not change the result.
-pub fn visible(text: String, make: for<'a> fn(&'a str) -> Cow<'a, str>) -> String {
-    let mut made: Option<String> = None;
-    let mut rest = text.as_str();
+pub fn visible(text: &str, make: for<'a> fn(&'a str) -> Cow<'a, str>) -> String {
+    let (mut made, mut rest) = (String::with_capacity(text.len()), text);
     while !rest.is_empty() {
-        let bytes = rest.bytes().enumerate().skip(READ);
-        let end = bytes
-            .into_iter()
-            .find(|(_, byte)| matches!(byte, b' '..=b'~'))
-            .map_or(rest.len(), |(at, _)| at);
-        let (slice, after) = rest.split_at(end);
-        let before = text.len() - rest.len();
-        match (make(slice), &mut made) {
-            (Cow::Borrowed(slice), Some(made)) => made.push_str(slice),
-            (Cow::Borrowed(_), None) => {}
-            (Cow::Owned(slice), Some(made)) => made.push_str(&slice),
-            (Cow::Owned(slice), none) => {
-                // `before` is the start of this slice.
-                *none = Some(text.split_at(before).0.to_owned() + &slice);
-            }
-        }
+        let mut ends = rest.bytes().enumerate().skip(READ);
+        let end = ends.find(|(_, byte)| matches!(byte, b' '..=b'~'));
+        let (slice, after) = rest.split_at(end.map_or(rest.len(), |(at, _)| at));
+        made += &make(slice);
         rest = after;
         thread::yield_now();
     }
-    made.unwrap_or(text)
+    made
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use doorward::rules::version_of;
 use doorward_clock::Instant;
+use doorward_door::tasks::joined;
 use doorward_etcd::documents::Recorded;
 use doorward_proto::admin::v1 as wire;
 use doorward_proto::admin::v1::rules_server::Rules;
@@ -18,17 +19,21 @@ use crate::caller;
 use crate::rules::document::{self, PROBLEMS_MAX};
 use crate::rules::documents::Documents;
 use crate::rules::store::RuleStore;
+use crate::stored_place::{DocumentChange, StoredPlace};
 
 /// Answer of a server without a place of rules.
 pub(super) const NO_RULES: &str =
     "this server has no rules; start it with --rules DIR or --rules etcd:PREFIX";
+
+/// Largest number of revisions on a page of a history.
+const REVISIONS_MAX: usize = 100;
 
 /// The rules service. [`mod@super::rules_watch`] serves its method `Watch`.
 #[derive(Clone, Debug)]
 pub struct RulesService {
     /// None: the server has no rule documents.
     store: Option<Arc<RuleStore>>,
-    /// One document is checked at a time: a parsed one takes many times its size.
+    /// One document is checked, or one history read at a time: a parsed document takes many times its size.
     checks: Arc<Mutex<()>>,
 }
 
@@ -41,7 +46,7 @@ impl RulesService {
         Self { store, checks }
     }
 
-    fn store(&self) -> Result<&Arc<RuleStore>, RpcStatus> {
+    pub(crate) fn store(&self) -> Result<&Arc<RuleStore>, RpcStatus> {
         self.store
             .as_ref()
             .ok_or_else(|| RpcStatus::failed_precondition(NO_RULES))
@@ -58,26 +63,39 @@ impl RulesService {
             problem.unwrap_or("the rules have not been read yet; try again"),
         ))
     }
+
+    /// Returns the document of a domain.
+    fn document(&self, domain: &str) -> Result<wire::RuleDocument, RpcStatus> {
+        let documents = self.documents()?;
+        let document = documents.by_domain.get(domain);
+        let none = || RpcStatus::not_found("there is no document of this domain; see List");
+        document.map(|it| it.stored(domain, true)).ok_or_else(none)
+    }
+
+    /// Returns the place of a document that was read.
+    pub(crate) fn place(&self, domain: &str) -> Result<StoredPlace, RpcStatus> {
+        self.document(domain)?;
+        Ok(self.store()?.place(domain))
+    }
 }
 
 /// Parses a document on a blocking thread, because a large one takes long.
-async fn check(
+pub(crate) async fn check(
     turn: OwnedMutexGuard<()>,
     domain: String,
     text: String,
-) -> Result<Vec<wire::RuleProblem>, RpcStatus> {
+) -> Vec<wire::RuleProblem> {
     let check = move || {
         let _turn = turn;
         document::check(&domain, text.as_bytes())
     };
-    let checked = tokio::task::spawn_blocking(check).await;
-    let checked = checked.map_err(|error| RpcStatus::internal(error.to_string()))?;
+    let checked = joined(tokio::task::spawn_blocking(check)).await;
     let problems = checked.err().unwrap_or_default().0.into_iter();
     let problems = problems.take(PROBLEMS_MAX).map(|it| wire::RuleProblem {
         line: it.line,
         message: it.message,
     });
-    Ok(problems.collect())
+    problems.collect()
 }
 
 /// Returns a revision of a history.
@@ -112,15 +130,7 @@ impl Rules for RulesService {
     }
 
     async fn get(&self, request: Request<wire::GetRulesRequest>) -> Answer<wire::GetRulesResponse> {
-        let documents = self.documents()?;
-        let domain = &request.get_ref().domain;
-        let document = documents.by_domain.get(domain);
-        let Some(document) = document.map(|it| it.stored(domain, true)) else {
-            return Err(RpcStatus::not_found(
-                "there is no document of this domain; see List",
-            ));
-        };
-        let document = Some(document);
+        let document = Some(self.document(&request.get_ref().domain)?);
         Ok(Response::new(wire::GetRulesResponse { document }))
     }
 
@@ -131,7 +141,7 @@ impl Rules for RulesService {
         self.store()?;
         let wire::CheckRulesRequest { domain, text } = request.into_inner();
         let turn = Arc::clone(&self.checks).lock_owned().await;
-        let problems = check(turn, domain, text).await?;
+        let problems = check(turn, domain, text).await;
         Ok(Response::new(wire::CheckRulesResponse { problems }))
     }
 
@@ -140,19 +150,24 @@ impl Rules for RulesService {
         request: Request<wire::ApplyRulesRequest>,
     ) -> Answer<wire::ApplyRulesResponse> {
         let (store, address) = (self.store()?, caller::writer(request.extensions())?);
-        let mut request = request.into_inner();
+        let request = request.into_inner();
         let turn = Arc::clone(&self.checks).lock_owned().await;
-        let problems = check(turn, request.domain.clone(), request.text.clone()).await?;
+        let problems = check(turn, request.domain.clone(), request.text.clone()).await;
         if let Some(first) = problems.first() {
             let (line, message, count) = (first.line, &first.message, problems.len());
             let problem = format!("line {line}: {message} (the first of {count}; Check tells all)");
             return Err(RpcStatus::invalid_argument(problem));
         }
-        if request.who.is_empty() {
-            request.who = address;
-        }
         let version = version_of(request.text.as_bytes());
-        let revision = store.write(request, false).await?;
+        let change = DocumentChange {
+            text: Some(request.text),
+            seen_version: request.seen_version,
+            who: Some(request.who)
+                .filter(|it| !it.is_empty())
+                .unwrap_or(address),
+            why: request.why,
+        };
+        let revision = store.write(request.domain, change).await?;
         Ok(Response::new(wire::ApplyRulesResponse {
             version,
             revision,
@@ -170,12 +185,11 @@ impl Rules for RulesService {
             seen_version,
         } = request.into_inner();
         document::check_domain(&domain).map_err(RpcStatus::invalid_argument)?;
-        let edit = wire::ApplyRulesRequest {
-            domain,
+        let change = DocumentChange {
             seen_version,
-            ..Default::default()
+            ..DocumentChange::default()
         };
-        store.write(edit, true).await?;
+        store.write(domain, change).await?;
         Ok(Response::new(wire::DeleteRulesResponse {}))
     }
 
@@ -190,8 +204,10 @@ impl Rules for RulesService {
         } = request.into_inner();
         document::check_domain(&domain).map_err(RpcStatus::invalid_argument)?;
         let before = if before == 0 { u64::MAX } else { before };
-        let revisions = self.store()?.history(&domain, before).await?.into_iter();
-        let revisions = revisions.map(|it| revision(it, texts)).collect();
+        let place = self.store()?.place(&domain);
+        let revisions = place.history(&self.checks, before, REVISIONS_MAX).await?;
+        let revisions = revisions.into_iter().map(|it| revision(it, texts));
+        let revisions = revisions.collect();
         Ok(Response::new(wire::RulesHistoryResponse { revisions }))
     }
 

@@ -21,7 +21,6 @@ use tonic_prost::ProstDecoder;
 
 use crate::admin::rules_service::NO_RULES;
 use crate::rules::document::DOCUMENTS_MAX;
-use crate::rules::document::Document;
 use crate::rules::documents::Documents;
 use crate::rules::instances::{NAME_BYTES_MAX, REPORT_BYTES_MAX};
 use crate::rules::store::RuleStore;
@@ -92,19 +91,13 @@ async fn follow(
                 is_due = false;
                 let now = Arc::clone(&documents.borrow_and_update());
                 let asked = asked(&now, &domains);
-                let versions = asked.iter().map(|(domain, it)| {
-                    ((*domain).clone(), it.version_in_force().map(str::to_owned))
-                });
-                let versions = Some(versions.collect::<Vec<_>>());
-                if now.is_read && sent != versions {
-                    let documents = asked.iter().map(|(domain, it)| it.encoded(domain));
-                    let documents: Vec<Bytes> = documents.collect();
-                    place.send(Frame::data(prefix(&documents)));
-                    for document in documents {
+                if now.is_read && sent.as_ref() != Some(&asked) {
+                    place.send(Frame::data(prefix(&asked)));
+                    for document in &asked {
                         // The loop ends if the client has gone.
-                        let _ = parts.send(Frame::data(document)).await;
+                        let _ = parts.send(Frame::data(document.clone())).await;
                     }
-                    sent = versions;
+                    sent = Some(asked);
                 }
             }
             () = parts.closed() => return Ok(()),
@@ -121,11 +114,11 @@ fn prefix(parts: &[Bytes]) -> Bytes {
     prefix.freeze()
 }
 
-/// Returns the documents of some domains. No domains: all.
-fn asked<'a>(documents: &'a Documents, domains: &[String]) -> Vec<(&'a String, &'a Document)> {
+/// Returns the encoded documents of some domains. No domains: all.
+fn asked(documents: &Documents, domains: &[String]) -> Vec<Bytes> {
     let documents = documents.by_domain.iter();
     let asked = documents.filter(|(domain, _)| domains.is_empty() || domains.contains(domain));
-    asked.collect()
+    asked.map(|(domain, it)| it.encoded(domain)).collect()
 }
 
 /// Checks the limits of the first message of a watch.

@@ -43,7 +43,7 @@ async fn answer(state: &Arc<ServerState>, body: Body) -> Result<BytesMut, RpcSta
     let mut requests = Streaming::new_request(decoder, body, None, Some(usize::MAX));
     let request = requests.message().await?;
     let request = request.ok_or_else(|| RpcStatus::internal("Missing request message."))?;
-    let query = Query::of(&request).map_err(RpcStatus::invalid_argument)?;
+    let query = Query::of(request).map_err(RpcStatus::invalid_argument)?;
     let look = move |state: &ServerState| encoded(state.answer(&query));
     Ok(state.look(look).await)
 }

@@ -105,7 +105,7 @@ pub(super) fn begin_alone(
     background: &mut JoinSet<()>,
 ) {
     let found = kept.map(|(directory, past)| {
-        state.set_state_directory(None);
+        state.state_directory.send_replace(Some(None));
         state.history().open(directory.path().join(HISTORY));
         let writes = state.node().mark_writes();
         background.spawn(write_marks(directory, writes, Arc::clone(state)));

@@ -12,11 +12,11 @@ pub(super) fn write(state: &ServerState, families: &mut Families<'_>) -> fmt::Re
     });
     let help = "How often the node had another master, or none, as this server saw it";
     families.counter("mastership_changes", help, masterships)?;
-    if let Some(problem) = state.state_directory() {
+    if let Some(problem) = state.state_directory.borrow().clone() {
         let help = "1 if the state directory can be written; 0: leases do not grow";
         families.gauge("state_directory_up", help, flag(problem.is_none()))?;
     }
-    let Some(contact) = state.etcd_health() else {
+    let Some(contact) = state.etcd.borrow().clone() else {
         return Ok(());
     };
     let help = "1 if etcd answers the election";

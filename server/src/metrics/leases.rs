@@ -32,7 +32,7 @@ fn write_parent(
     listed: &[ResourceSnapshot],
     families: &mut Families<'_>,
 ) -> fmt::Result {
-    let Some(parent) = state.parent_news() else {
+    let Some(parent) = state.parent.borrow().clone() else {
         return Ok(());
     };
     let help = "1 for the link by which the parent is reached now, and for idle if this server does \

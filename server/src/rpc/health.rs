@@ -24,7 +24,7 @@ pub async fn report_readiness(state: Arc<ServerState>, health: Health) {
     let clock = state.node().clock();
     let mut masterships = state.node().masterships();
     // A stopping server has already reported that, and ended the watches.
-    while !state.is_stopping() {
+    while !*state.is_stopping.borrow() {
         masterships.mark_unchanged();
         let (readiness, ends_at) = state.judge_readiness();
         health.set(readiness.is_ready()).await;

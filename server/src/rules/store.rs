@@ -10,12 +10,11 @@ use std::time::Duration;
 use doorward::rules::source::files::{self, Content};
 use doorward::rules::version_of;
 use doorward_clock::Instant;
-use doorward_etcd::documents::Recorded;
+use doorward_door::tasks::joined;
 use doorward_etcd::follow::{Follow, Followed, Range};
 use doorward_etcd::layout::DocumentKeys;
 use doorward_etcd::{DocumentPlace, EtcdConfig};
 use doorward_files::Follower;
-use doorward_proto::admin::v1::ApplyRulesRequest;
 use tokio::sync::{Mutex, Notify, watch};
 use tonic::Status;
 
@@ -32,9 +31,6 @@ pub const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Longest wait until a write is in force here.
 const READ_BACK: Duration = Duration::from_secs(2);
-
-/// Largest number of revisions on a page of a history.
-const REVISIONS_MAX: usize = 100;
 
 /// Ending of the files in a directory.
 const ENDING: &str = ".yaml";
@@ -79,21 +75,13 @@ impl RulesPlace {
     ///
     /// If there is no such directory, or no etcd. The text begins with the name of the flag.
     pub fn of(place: DocumentPlace, etcd: Option<Arc<EtcdConfig>>) -> Result<Self, String> {
-        match (place, etcd) {
-            (DocumentPlace::File(path), _) if path.is_dir() => {
-                Ok(Self::Directory(path, POLL_INTERVAL))
-            }
-            (DocumentPlace::File(path), _) => Err(format!(
+        match StoredPlace::of(place, etcd).map_err(|problem| format!("--rules {problem}"))? {
+            StoredPlace::File(path) if path.is_dir() => Ok(Self::Directory(path, POLL_INTERVAL)),
+            StoredPlace::File(path) => Err(format!(
                 "--rules: {} is no directory; create it, or give etcd:PREFIX",
                 path.display()
             )),
-            (DocumentPlace::Etcd(keys), Some(etcd)) => {
-                Ok(Self::Etcd(keys.document().to_owned(), etcd))
-            }
-            (DocumentPlace::Etcd(_), None) => Err(
-                "--rules names keys in etcd, but not where etcd is: see --etcd-endpoints"
-                    .to_owned(),
-            ),
+            StoredPlace::Etcd(keys, etcd) => Ok(Self::Etcd(keys.document().to_owned(), etcd)),
         }
     }
 }
@@ -112,7 +100,6 @@ pub struct RuleStore {
     /// Wakes the reader after a write.
     written: Notify,
     write_turn: Arc<Mutex<()>>,
-    history_turn: Arc<Mutex<()>>,
 }
 
 impl RuleStore {
@@ -125,7 +112,6 @@ impl RuleStore {
             removed: Removed::default(),
             written: Notify::new(),
             write_turn: Arc::default(),
-            history_turn: Arc::default(),
         })
     }
 
@@ -194,62 +180,51 @@ impl RuleStore {
     async fn take(&self, content: Content) {
         let former = Arc::clone(&self.documents.borrow());
         let removed = self.removed.lock().clone();
-        let next = tokio::task::spawn_blocking(move || {
+        let next = move || {
             let next = former.next(content, &removed, Instant::now());
             next.tell(&former);
-            next
-        });
-        if let Ok(next) = next.await.map(Arc::new) {
-            self.removed
-                .lock()
-                .retain(|domain| next.by_domain.contains_key(domain));
-            self.documents.send_replace(next);
-        }
+            Arc::new(next)
+        };
+        let next = joined(tokio::task::spawn_blocking(next)).await;
+        self.removed
+            .lock()
+            .retain(|domain| next.by_domain.contains_key(domain));
+        self.documents.send_replace(next);
     }
 
     /// Checks that a new text fits beside the other documents: otherwise no newer text of any would be in force.
-    fn check_room(&self, edit: &ApplyRulesRequest) -> Result<(), Status> {
+    fn check_room(&self, domain: &str, text: &str) -> Result<(), Status> {
         let documents = Arc::clone(&self.documents.borrow());
         let others = documents.by_domain.iter();
-        let others = others.filter(|(domain, _)| **domain != edit.domain);
+        let others = others.filter(|(other, _)| *other != domain);
         let others = others.filter(|(_, it)| it.gone_at.is_none());
         let bytes: Vec<usize> = others.map(|(_, it)| it.found.text.len()).collect();
-        let fits = check_bounds(
-            bytes.len() + 1,
-            bytes.iter().sum::<usize>() + edit.text.len(),
-        );
+        let fits = check_bounds(bytes.len() + 1, bytes.iter().sum::<usize>() + text.len());
         fits.map_err(|problem| {
             Status::failed_precondition(format!("nothing was written: {problem}"))
         })
     }
 
-    /// Returns the file or key of a domain's document, if there is one.
-    fn source(&self, domain: &str) -> Option<String> {
+    /// Returns the place of a domain's document: its file or key, or that of a new one. The caller has checked the
+    /// domain.
+    pub fn place(&self, domain: &str) -> StoredPlace {
         let documents = self.documents.borrow();
-        let document = documents.by_domain.get(domain)?;
-        Some(document.found.source.clone())
-    }
-
-    /// Returns the place of a domain's document: its file or key, or that of a new one.
-    fn stored(&self, source: Option<&str>, domain: &str) -> Result<StoredPlace, Status> {
+        let document = documents.by_domain.get(domain);
+        let source = document.map(|it| it.found.source.clone());
         match &self.place {
             RulesPlace::Directory(path, _) => {
-                let name = source.map_or_else(|| format!("{domain}{ENDING}"), str::to_owned);
-                Ok(StoredPlace::File(path.join(name)))
+                let name = source.unwrap_or_else(|| format!("{domain}{ENDING}"));
+                StoredPlace::File(path.join(name))
             }
-            RulesPlace::File(path, _) => Err(Status::failed_precondition(format!(
-                "the rules are in the file {}; edit it",
-                path.display()
-            ))),
+            RulesPlace::File(path, _) => StoredPlace::File(path.clone()),
             RulesPlace::Etcd(prefix, config) => {
-                let key = format!("{prefix}/{}", source.unwrap_or(domain));
-                let keys = DocumentKeys::new(&key);
-                Ok(StoredPlace::Etcd(keys, Arc::clone(config)))
+                let key = format!("{prefix}/{}", source.as_deref().unwrap_or(domain));
+                StoredPlace::Etcd(DocumentKeys::new(&key), Arc::clone(config))
             }
         }
     }
 
-    /// Writes a document, or `removes` it, and waits until that is in force here. Returns its number in the history, if
+    /// Writes or removes a document, and waits until that is in force here. Returns its number in the history, if
     /// there is one. The caller has checked the domain and the text.
     ///
     /// # Errors
@@ -257,33 +232,25 @@ impl RuleStore {
     /// If another writer was faster, or the place does not take it.
     pub async fn write(
         &self,
-        edit: ApplyRulesRequest,
-        removes: bool,
+        domain: String,
+        change: DocumentChange,
     ) -> Result<Option<u64>, Status> {
         let turn = Arc::clone(&self.write_turn).lock_owned().await;
-        if !removes {
-            self.check_room(&edit)?;
+        if let RulesPlace::File(path, _) = &self.place {
+            let path = path.display();
+            let problem = format!("the rules are in the file {path}; edit it");
+            return Err(Status::failed_precondition(problem));
         }
-        let (domain, source) = (edit.domain.clone(), self.source(&edit.domain));
-        let version = (!removes).then(|| version_of(edit.text.as_bytes()));
-        let place = self.stored(source.as_deref(), &domain)?;
-        let edit = DocumentChange {
-            text: edit.text,
-            seen_version: edit.seen_version,
-            who: edit.who,
-            why: edit.why,
-        };
+        if let Some(text) = &change.text {
+            self.check_room(&domain, text)?;
+        }
+        let version = change.text.as_ref().map(|it| version_of(it.as_bytes()));
+        let place = self.place(&domain);
         // The next writer counts this document too.
-        if removes {
+        if version.is_none() {
             self.removed.lock().insert(domain.clone());
         }
-        let written = match removes {
-            true => place
-                .remove(turn, edit.seen_version)
-                .await
-                .map(|turn| (turn, None)),
-            false => place.write(turn, edit).await,
-        };
+        let written = place.write(turn, change).await;
         if written.is_err() {
             self.removed.lock().remove(&domain);
         }
@@ -303,19 +270,6 @@ impl RuleStore {
     pub async fn author_of(&self, domain: &str) -> Option<String> {
         let documents = Arc::clone(&self.documents.borrow());
         let text = &documents.by_domain.get(domain)?.found.text;
-        let place = self.stored(self.source(domain).as_deref(), domain).ok()?;
-        place.author_of(text.as_bytes()).await
-    }
-
-    /// Returns revisions with a number below `before`, the newest first.
-    ///
-    /// # Errors
-    ///
-    /// If there is no history, or etcd does not answer.
-    pub async fn history(&self, domain: &str, before: u64) -> Result<Vec<Recorded>, Status> {
-        let place = self.stored(self.source(domain).as_deref(), domain)?;
-        let turn = Arc::clone(&self.history_turn).lock_owned().await;
-        let (_turn, revisions) = place.history(turn, before, REVISIONS_MAX).await?;
-        Ok(revisions)
+        self.place(domain).author_of(text.as_bytes()).await
     }
 }

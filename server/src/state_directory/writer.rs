@@ -38,7 +38,9 @@ pub(crate) async fn write_marks(
             // It panics only by a bug, and then the file cannot be trusted.
             let Ok((returned, written)) = attempt.await else {
                 error!("the writer of the state directory has stopped; restart the server");
-                state.set_state_directory(Some("its writer has stopped".to_owned()));
+                state
+                    .state_directory
+                    .send_replace(Some(Some("its writer has stopped".to_owned())));
                 return;
             };
             directory = returned;
@@ -51,13 +53,13 @@ pub(crate) async fn write_marks(
                 error!(%path, problem, "the state directory cannot be written; leases do not grow");
             }
             told.clone_from(&problem);
-            state.set_state_directory(Some(problem));
+            state.state_directory.send_replace(Some(Some(problem)));
             is_retry = true;
             sleep(RETRY).await;
         }
         if is_retry {
             info!("the state directory is written again");
-            state.set_state_directory(None);
+            state.state_directory.send_replace(Some(None));
         }
         state
             .node()

@@ -18,6 +18,7 @@ use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use crate::clock;
 use crate::status::ServerState;
+use crate::status::shadow::ShadowNews;
 
 /// Resources with a history: those that want most. Their figures take 48 MB at most.
 const RESOURCES_MAX: usize = 2_000;
@@ -76,6 +77,8 @@ pub struct Chart {
     now_ms: u64,
     series: Vec<Series>,
     marks: Vec<Mark>,
+    /// Shadow templates, if there are any.
+    pub(crate) shadow: Option<ShadowNews>,
 }
 
 #[derive(Debug, Serialize)]
@@ -130,6 +133,7 @@ impl History {
             now_ms,
             series: series.collect(),
             marks: self.marks.lock().iter().cloned().collect(),
+            shadow: None,
         }
     }
 

@@ -15,7 +15,9 @@ use doorward_engine::node::child_servers::ChildServer;
 use doorward_engine::node::pages::Totals;
 use doorward_engine::plan::{Plan, PlannedDivision, Terms};
 use doorward_engine::time::Time;
-use doorward_proto::admin::v1::{ChildServerStatus, ConflictStatus, LeaseStatus, ResourceStatus};
+use doorward_proto::admin::v1::{
+    ChildServerStatus, ConflictStatus, GetStatusRequest, LeaseStatus, ResourceStatus,
+};
 use prost::Message;
 
 use crate::status::{Query, ServerState, model};
@@ -93,8 +95,9 @@ impl ServerState {
         limit: usize,
         query: &Query,
     ) -> (Vec<ResourceStatus>, Option<String>) {
-        let (is_by_holder, is_by_name) = (!query.holder.is_empty(), !query.named.is_empty());
-        let (leases_max, mut searched) = (query.leases_max, 0_usize);
+        let GetStatusRequest { holder, named, .. } = &query.request;
+        let (is_by_holder, is_by_name) = (!holder.is_empty(), !named.is_empty());
+        let (leases_max, mut searched) = (query.leases_max(), 0_usize);
         let mut resources: Vec<ResourceStatus> = Vec::new();
         let mut room = Room::EMPTY_PAGE;
         let mut last = after.as_ref().map(ResourceId::to_string);
@@ -115,20 +118,14 @@ impl ServerState {
             if is_full {
                 return (resources, last);
             }
-            if is_by_name
-                && !snapshot
-                    .resource
-                    .as_str()
-                    .to_lowercase()
-                    .contains(&query.named)
-            {
+            if is_by_name && !snapshot.resource.as_str().to_lowercase().contains(named) {
                 searched += 1;
                 last = Some(snapshot.resource.to_string());
                 continue;
             }
             if is_by_holder {
                 searched += snapshot.leases + LEASES_PER_RESOURCE;
-                if self.leases(&snapshot.resource, 1, &query.holder).is_empty() {
+                if self.leases(&snapshot.resource, 1, holder).is_empty() {
                     last = Some(snapshot.resource.to_string());
                     continue;
                 }
@@ -204,7 +201,11 @@ impl ServerState {
         room.take(listed.encoded_len());
         let children = self.leases(&id, children.min(room.leases), "");
         let children = Self::rendered_leases(children, room, model::child);
-        let leases = self.leases(&id, query.leases_max.min(room.leases), &query.holder);
+        let leases = self.leases(
+            &id,
+            query.leases_max().min(room.leases),
+            &query.request.holder,
+        );
         ResourceStatus {
             children,
             leases: Self::rendered_leases(leases, room, |lease, now| -> Option<LeaseStatus> {

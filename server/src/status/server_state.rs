@@ -17,6 +17,7 @@ use doorward_session::child_streams::StreamsSnapshot;
 use doorward_session::named;
 use doorward_session::parent_session::ParentSession;
 use parking_lot::Mutex;
+use tokio::sync::watch;
 
 use crate::limits::ServerLimits;
 use crate::replica_handle::ReplicaHandle;
@@ -39,7 +40,18 @@ pub struct ServerState {
     limits: Arc<ServerLimits>,
     /// Source of the templates in force.
     templates_source: String,
-    news: Mutex<News>,
+    /// Problem of the newest version of the templates, if it was refused. None: it is in force.
+    pub templates_problem: watch::Sender<Option<String>>,
+    /// State of the rules.
+    pub rules: watch::Sender<RulesNews>,
+    /// State of the parent. None: this is the root.
+    pub parent: watch::Sender<Option<ParentNews>>,
+    /// Health of etcd. None: there is no election.
+    pub etcd: watch::Sender<Option<EtcdHealth>>,
+    /// Why the state directory cannot be written, if there is one.
+    pub state_directory: watch::Sender<Option<Option<String>>>,
+    /// Whether the server is shutting down.
+    pub is_stopping: watch::Sender<bool>,
     history: History,
     ready: Mutex<ReadyState>,
     /// Decisions by rules. Absent: this server has no rules.
@@ -54,21 +66,6 @@ pub struct ServerState {
     pub(crate) needs_rules: bool,
     /// Sums over all resources, and the time when they were added up.
     pub(super) totals: Mutex<(Time, Totals)>,
-}
-
-/// State of the parts that set it here.
-#[derive(Debug, Default)]
-struct News {
-    /// Problem of the newest version of the templates, if it was refused. Absent: it is in force.
-    templates_problem: Option<String>,
-    rules: RulesNews,
-    /// Parent. Absent at the root.
-    parent: Option<ParentNews>,
-    /// Health of etcd. Absent: there is no election.
-    etcd: Option<EtcdHealth>,
-    /// Why the state directory cannot be written, if there is one.
-    state_directory: Option<Option<String>>,
-    is_stopping: bool,
 }
 
 /// State of the rules.
@@ -148,7 +145,12 @@ impl ServerState {
             limits: Arc::clone(node.limits()),
             node,
             templates_source,
-            news: Mutex::default(),
+            templates_problem: watch::Sender::default(),
+            rules: watch::Sender::default(),
+            parent: watch::Sender::default(),
+            etcd: watch::Sender::default(),
+            state_directory: watch::Sender::default(),
+            is_stopping: watch::Sender::default(),
             history: History::default(),
             ready: Mutex::new(ReadyState::new(Duration::ZERO)),
             edge: OnceLock::new(),
@@ -224,28 +226,14 @@ impl ServerState {
         self.limits.figures()
     }
 
-    /// Returns why the newest templates were refused.
-    pub fn templates_problem(&self) -> Option<String> {
-        self.news.lock().templates_problem.clone()
-    }
-
-    /// Notes that the newest templates came into force (`None`), or why they were refused.
-    pub fn set_templates(&self, problem: Option<String>) {
-        self.news.lock().templates_problem = problem;
-    }
-
-    /// Returns the state of the parent. None: this is the root.
-    pub fn parent_news(&self) -> Option<ParentNews> {
-        self.news.lock().parent.clone()
-    }
-
     /// Sets the state of the parent. An unchanged link keeps its time.
     pub fn set_parent(&self, mut news: ParentNews) {
-        let parent = &mut self.news.lock().parent;
-        if let Some(before) = parent.as_ref().filter(|before| before.link == news.link) {
-            news.since = before.since;
-        }
-        *parent = Some(news);
+        self.parent.send_modify(|parent| {
+            if let Some(before) = parent.as_ref().filter(|before| before.link == news.link) {
+                news.since = before.since;
+            }
+            *parent = Some(news);
+        });
     }
 
     /// Returns the states of the sessions.
@@ -255,26 +243,6 @@ impl ServerState {
             election: replica.candidate().map(|candidate| candidate.state(now)),
             child_streams: replica.streams(),
         })
-    }
-
-    /// Returns the health of etcd. None: there is no election.
-    pub fn etcd_health(&self) -> Option<EtcdHealth> {
-        self.news.lock().etcd.clone()
-    }
-
-    /// Sets the health of etcd.
-    pub fn set_etcd(&self, contact: EtcdHealth) {
-        self.news.lock().etcd = Some(contact);
-    }
-
-    /// Returns why the state directory cannot be written, if there is one.
-    pub fn state_directory(&self) -> Option<Option<String>> {
-        self.news.lock().state_directory.clone()
-    }
-
-    /// Notes that the state directory can be written, or why not.
-    pub fn set_state_directory(&self, problem: Option<String>) {
-        self.news.lock().state_directory = Some(problem);
     }
 
     /// Returns the candidates of the node, as etcd lists them.
@@ -299,16 +267,6 @@ impl ServerState {
             })
     }
 
-    /// Notes that the server is shutting down.
-    pub fn set_stopping(&self) {
-        self.news.lock().is_stopping = true;
-    }
-
-    /// Returns whether the server is shutting down.
-    pub fn is_stopping(&self) -> bool {
-        self.news.lock().is_stopping
-    }
-
     /// Returns whether the node is its own ancestor: its parent refuses it for that, or names it as an ancestor.
     pub fn is_in_cycle(&self) -> bool {
         self.node.read_replica(|replica, _| replica.is_in_cycle())
@@ -323,18 +281,13 @@ impl ServerState {
 
     /// Returns the problems of rules that are not in force as they are stored. None: there are none.
     pub fn refused_rules(&self) -> Option<String> {
-        let news = self.news.lock();
-        let of_documents = news.rules.documents.iter();
+        let rules = self.rules.borrow();
+        let of_documents = rules.documents.iter();
         let of_documents = of_documents.filter_map(|(it, _)| it.problem.as_deref());
-        let all: Vec<&str> = (news.rules.problem.as_deref().into_iter())
+        let all: Vec<&str> = (rules.problem.as_deref().into_iter())
             .chain(of_documents)
             .collect();
         (!all.is_empty()).then(|| all.join("; "))
-    }
-
-    /// Returns the state of the rules.
-    pub fn rules_news(&self) -> RulesNews {
-        self.news.lock().rules.clone()
     }
 
     /// Returns the answers of rules to requests, those of the rules with the most refusals first.
@@ -352,11 +305,6 @@ impl ServerState {
         decisions
     }
 
-    /// Sets the state of the rules.
-    pub fn set_rules(&self, rules: RulesNews) {
-        self.news.lock().rules = rules;
-    }
-
     /// Returns whether requests can be served.
     pub fn readiness(&self) -> Readiness {
         self.judge_readiness().0
@@ -364,7 +312,7 @@ impl ServerState {
 
     /// Returns the readiness, and the time when it may end by itself.
     pub fn judge_readiness(&self) -> (Readiness, Option<Time>) {
-        if self.is_stopping() {
+        if *self.is_stopping.borrow() {
             let why = "the server is shutting down".to_owned();
             return (Readiness::Unready(why), None);
         }
@@ -380,11 +328,13 @@ impl ServerState {
             };
             (facts, !node.templates().is_empty(), now)
         });
+        let (parent, etcd) = (self.parent.borrow().clone(), self.etcd.borrow().clone());
+        let templates_problem = self.templates_problem.borrow().clone();
         let facts = Facts {
             rules_problem: self.rules_problem(),
-            parent_problem: self.parent_news().and_then(|news| news.problem),
-            etcd_problem: self.etcd_health().and_then(|contact| contact.problem),
-            templates_problem: self.templates_problem().filter(|_| !has_templates),
+            parent_problem: parent.and_then(|news| news.problem),
+            etcd_problem: etcd.and_then(|contact| contact.problem),
+            templates_problem: templates_problem.filter(|_| !has_templates),
             ..facts
         };
         let mut ready = self.ready.lock();

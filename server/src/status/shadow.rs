@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use doorward_documents::{Located, locate_bytes};
+use doorward_door::tasks::joined;
 use doorward_engine::plan::Terms;
 use parking_lot::Mutex;
 use serde::Serialize;
@@ -26,13 +27,11 @@ const REST: u32 = 9;
 pub struct Shadow {
     place: StoredPlace,
     read: Mutex<Read>,
-    turn: Arc<tokio::sync::Mutex<()>>,
 }
 
-/// The newest text, and its content if it is valid.
+/// Content of the place.
 #[derive(Debug, Default)]
 struct Read {
-    text: Vec<u8>,
     /// The last valid ones.
     templates: Option<Arc<Located>>,
     /// Problem of the text, or of the place.
@@ -54,7 +53,6 @@ impl Shadow {
         Arc::new(Self {
             place,
             read: Mutex::default(),
-            turn: Arc::default(),
         })
     }
 
@@ -67,9 +65,9 @@ impl Shadow {
         }
     }
 
-    /// Returns the newest text.
-    pub fn text(&self) -> String {
-        String::from_utf8_lossy(&self.read.lock().text).into_owned()
+    /// Returns their place.
+    pub const fn place(&self) -> &StoredPlace {
+        &self.place
     }
 
     /// Divides again and again. Runs until the server ends: spawn it.
@@ -85,25 +83,13 @@ impl Shadow {
 
     /// Reads the templates. An invalid text does not count, and the last valid one goes on.
     async fn read(&self) {
-        let turn = Arc::clone(&self.turn).lock_owned().await;
-        let found = self.place.read(turn).await;
+        let found = self.place.read(&Arc::default()).await;
         let found = found.map_err(|status| status.message().to_owned());
-        let text = found.and_then(|(_, text)| text.ok_or_else(|| "there is none".to_owned()));
-        let is_known = |text: &Vec<u8>| {
-            let read = self.read.lock();
-            read.templates.is_some() && read.problem.is_none() && read.text == *text
-        };
-        if text.as_ref().is_ok_and(is_known) {
-            return;
-        }
-        let (name, unparsed) = (self.place.to_string(), text.clone());
-        let parse = move || locate_bytes(&unparsed?, &name).map_err(|error| error.to_string());
-        let parsed = tokio::task::spawn_blocking(parse).await;
-        let parsed = parsed.unwrap_or_else(|error| Err(error.to_string()));
+        let text = found.and_then(|text| text.ok_or_else(|| "there is none".to_owned()));
+        let name = self.place.to_string();
+        let parse = move || locate_bytes(&text?, &name).map_err(|error| error.to_string());
+        let parsed = joined(tokio::task::spawn_blocking(parse)).await;
         let mut read = self.read.lock();
-        if let Ok(text) = text {
-            read.text = text;
-        }
         let problem = match parsed {
             Ok(located) => {
                 read.templates = Some(Arc::new(located));

@@ -74,7 +74,9 @@ impl EtcdTemplates {
     pub async fn run(self, state: Arc<ServerState>, metrics: Arc<Metrics>) {
         let force = &Force { state, metrics };
         let Force { state, metrics } = force;
-        state.set_templates(Some("etcd was not asked for them yet".to_owned()));
+        state
+            .templates_problem
+            .send_replace(Some("etcd was not asked for them yet".to_owned()));
         let range = Range::Key(self.keys.document().to_owned());
         let follow = Follow::start(Arc::clone(&self.etcd), range, LOOK);
         let mut followed = follow.receiver();
@@ -113,7 +115,9 @@ impl EtcdTemplates {
                     warn!(%problem, "the templates cannot be read");
                     refused = Some(problem.clone());
                 }
-                state.set_templates(Some(problem.to_string()));
+                state
+                    .templates_problem
+                    .send_replace(Some(problem.to_string()));
             }
             tokio::select! {
                 Ok(()) = followed.changed() => {}
@@ -143,7 +147,7 @@ impl EtcdTemplates {
                 let state = Arc::clone(&force.state);
                 tokio::spawn(async move {
                     let author = place.author_of(&text).await;
-                    templates::note(&state, author.as_deref());
+                    templates::note(&state, "templates", author);
                 });
                 Left::Keep
             }
@@ -196,7 +200,10 @@ impl EtcdTemplates {
             Some(Ok(templates)) => {
                 templates::apply(&force.state, &force.metrics, templates).await;
                 // The document in force is not the one that the operator wrote last.
-                force.state.set_templates(Some(problem.to_owned()));
+                force
+                    .state
+                    .templates_problem
+                    .send_replace(Some(problem.to_owned()));
                 self.able.send_replace(true);
                 warn!("the last valid templates are in force");
             }
@@ -216,28 +223,21 @@ impl EtcdTemplates {
             .when([Compare::mod_revision(document, CompareOp::Equal, revision)])
             .and_then([put]);
         let mut connection = EtcdConnection::new(Arc::clone(&self.etcd));
-        let mut attempts = connection.endpoints() + 1;
-        while attempts > 0 {
-            match connection.txn("keep templates", txn.clone()).await {
-                Ok(_) => return true,
-                Err(Error::Unreachable { .. }) => attempts -= 1,
-                Err(error) => {
-                    warn!(%error, "the templates cannot be kept for a restart");
-                    return true;
-                }
+        match connection.txn("keep templates", txn).await {
+            Ok(_) => true,
+            Err(error @ Error::Unreachable { .. }) => {
+                debug!(%error, "the templates are not kept for a restart yet");
+                false
+            }
+            Err(error) => {
+                warn!(%error, "the templates cannot be kept for a restart");
+                true
             }
         }
-        debug!("the templates are not kept for a restart yet");
-        false
     }
 }
 
-/// Parses a document on another thread: a large one takes time, in which the election must go on.
 async fn parse(document: Vec<u8>, key: &str) -> Result<Templates, String> {
-    let name = format!("etcd:{key}");
-    let parsing = tokio::task::spawn_blocking(move || super::parse(&document, &name));
-    match parsing.await {
-        Ok(parsed) => parsed.map_err(|error| error.to_string()),
-        Err(error) => Err(error.to_string()),
-    }
+    let parsed = super::parse(document, format!("etcd:{key}")).await;
+    parsed.map_err(|error| error.to_string())
 }

@@ -82,25 +82,24 @@ impl TemplateFile {
             match read {
                 Ok(templates) => {
                     super::apply(&state, &metrics, templates).await;
-                    super::note(&state, None);
+                    super::note(&state, "templates", None);
                 }
                 Err(error) => super::refuse(&state, &metrics, error.to_string()),
             }
         }
     }
 
-    /// Parses the content on another thread: a large one takes time, in which requests must be served. Cancel safe: a
-    /// content that was not parsed to its end is read again.
+    /// Parses the content. Cancel safe: a content that was not parsed to its end is read again.
     async fn parse(&mut self, content: Content) -> Result<Templates, TemplateFileError> {
-        let read = content.clone();
-        let parsing = tokio::task::spawn_blocking(move || {
-            let files = read.map_err(TemplateFileError::Read)?;
-            let (name, content) = files.into_iter().next().unwrap_or_default();
-            Ok(super::parse(&content, &name)?)
-        });
-        let parsed = parsing.await;
+        let parsed = match content.clone() {
+            Ok(files) => {
+                let (name, content) = files.into_iter().next().unwrap_or_default();
+                super::parse(content, name).await.map_err(Into::into)
+            }
+            Err(problem) => Err(TemplateFileError::Read(problem)),
+        };
         self.content = content;
-        parsed.map_err(|why| TemplateFileError::Read(why.to_string()))?
+        parsed
     }
 }
 

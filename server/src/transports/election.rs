@@ -108,11 +108,11 @@ impl EtcdElection {
             marks: MarksReader::default(),
             clock: node.clock(),
         };
-        state.set_etcd(EtcdHealth {
+        state.etcd.send_replace(Some(EtcdHealth {
             since: clock::wall(),
             problem: Some(NOT_ASKED.to_owned()),
             term: lasts,
-        });
+        }));
         let (beside, requests) = mpsc::unbounded_channel();
         tokio::spawn(answer_beside(asker(None), requests, Arc::clone(&node)));
         let asker = asker(history.filter(|_| in_force.is_some()));
@@ -167,7 +167,7 @@ pub async fn announce(
                 master_address,
                 epoch,
             } => info!(master_address, epoch, "another server is the master"),
-            Mastership::Unknown if state.is_stopping() => {}
+            Mastership::Unknown if *state.is_stopping.borrow() => {}
             Mastership::Unknown => warn!("no master is known"),
         }
     }

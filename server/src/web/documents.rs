@@ -12,21 +12,18 @@ use axum::extract::{Query, State};
 use axum::http::{Extensions, HeaderMap};
 use doorward::rules::version_of;
 use doorward_documents::{Kind as _, Located};
+use doorward_door::tasks::joined;
 use doorward_engine::node::mastership::Mastership;
 use doorward_proto::admin::v1 as wire;
-use doorward_proto::admin::v1::rules_server::Rules as _;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use tokio::sync::Mutex;
-use tonic::{Request, Status};
+use tonic::Status;
 use tracing::info;
 
-use crate::admin::rules_service::{RulesService, revision};
+use crate::admin::rules_service::{self, revision};
 use crate::caller;
-use crate::status::ServerState;
 use crate::stored_place::{DocumentChange, StoredPlace, author};
-use crate::web::others::Others;
-use crate::web::{Refused, origin};
+use crate::web::{Refused, Site, origin};
 
 /// Revisions on the page.
 const REVISIONS_MAX: usize = 20;
@@ -38,20 +35,6 @@ const SHADOW: &str = "Shadow templates are changed at their source.";
 
 /// Headers that proxies add to requests of their callers.
 const FORWARDED: [&str; 3] = ["forwarded", "x-forwarded-for", "via"];
-
-/// Documents that the page may change.
-#[derive(Clone, Debug)]
-pub(super) struct Documents {
-    state: Arc<ServerState>,
-    others: Arc<Others>,
-    /// None: the templates cannot be changed here.
-    templates: Option<StoredPlace>,
-    rules: RulesService,
-    /// One text is read, parsed or written at a time.
-    turn: Arc<Mutex<()>>,
-    /// One plan is made at a time.
-    planning: Arc<Mutex<()>>,
-}
 
 /// A document. Its field names are those of a query and of a body.
 #[derive(Debug, Deserialize)]
@@ -103,175 +86,68 @@ pub(super) struct Shown {
     revisions: Vec<wire::RulesRevision>,
 }
 
-#[derive(Debug, Serialize)]
-struct Problem {
-    line: u64,
-    message: String,
-}
-
 pub(super) type Answer<T> = Result<Json<T>, Refused>;
 
-impl Documents {
-    pub(super) fn new(
-        state: Arc<ServerState>,
-        others: Arc<Others>,
-        templates: Option<StoredPlace>,
-        rules: RulesService,
-    ) -> Self {
-        Self {
-            state,
-            others,
-            templates,
-            rules,
-            turn: Arc::default(),
-            planning: Arc::default(),
-        }
+impl Site {
+    fn place(&self, kind: DocumentKind, domain: &str) -> Result<StoredPlace, Status> {
+        let missing = || match kind {
+            DocumentKind::Shadow => "there are no shadow templates".to_owned(),
+            _ => {
+                let source = self.state.templates_source();
+                format!("templates of {source} change at the root, with --templates FILE")
+            }
+        };
+        let place = match kind {
+            DocumentKind::Rules => return self.rules.place(domain),
+            DocumentKind::Templates => self.templates.as_ref(),
+            DocumentKind::Shadow => self.state.shadow.get().map(|it| it.place()),
+        };
+        place.cloned().ok_or_else(|| Status::not_found(missing()))
     }
 
-    fn templates(&self) -> Result<&StoredPlace, Status> {
-        let source = self.state.templates_source();
-        let refusal = || format!("templates of {source} change at the root, with --templates FILE");
-        let place = self.templates.as_ref();
-        place.ok_or_else(|| Status::not_found(refusal()))
-    }
-
-    async fn show_templates(&self) -> Result<Shown, Status> {
-        let place = self.templates()?;
+    /// Returns all problems of a text.
+    async fn problems(&self, edited: &Edited) -> Vec<wire::RuleProblem> {
+        let (domain, text) = (edited.domain.clone(), edited.text.clone());
         let turn = Arc::clone(&self.turn).lock_owned().await;
-        let (turn, stored) = place.read(turn).await?;
-        let revisions = match place {
-            StoredPlace::File(_) => Vec::new(),
-            StoredPlace::Etcd(..) => place.history(turn, u64::MAX, REVISIONS_MAX).await?.1,
+        if let DocumentKind::Rules = edited.kind {
+            return rules_service::check(turn, domain, text).await;
+        }
+        let parse = move || {
+            let _turn = turn;
+            Located::parse("templates", text.as_bytes()).err()
         };
-        Ok(Shown {
-            place: self.state.templates_source().to_owned(),
-            version: stored.as_deref().map(version_of).unwrap_or_default(),
-            text: String::from_utf8_lossy(&stored.unwrap_or_default()).into_owned(),
-            revisions: revisions
-                .into_iter()
-                .map(|it| revision(it, false))
-                .collect(),
-            ..Shown::default()
-        })
+        let error = joined(tokio::task::spawn_blocking(parse)).await;
+        let problems = error.map(|error| Located::problems(&error));
+        let problems = problems.unwrap_or_default().into_iter();
+        let problems = problems.map(|(line, message)| wire::RuleProblem { line, message });
+        problems.collect()
     }
 
-    async fn show_rules(&self, domain: String) -> Result<Shown, Status> {
-        let get = wire::GetRulesRequest {
-            domain: domain.clone(),
-        };
-        let found = self.rules.get(Request::new(get)).await?.into_inner();
-        let document = found.document.unwrap_or_default();
-        // A directory has no history.
-        let revisions = self.revisions_of_rules(domain, 0, false).await;
-        let mut revisions = revisions.unwrap_or_default();
-        revisions.truncate(REVISIONS_MAX);
-        Ok(Shown {
-            place: format!("rules of {}", document.domain),
-            text: document.text.unwrap_or_default(),
-            version: document.version,
-            revisions,
-            ..Shown::default()
-        })
-    }
-
-    async fn revisions_of_rules(
+    /// Writes a text that has no problems. Returns its number in the history, if there is one.
+    async fn write(
         &self,
+        kind: DocumentKind,
         domain: String,
-        before: u64,
-        texts: bool,
-    ) -> Result<Vec<wire::RulesRevision>, Status> {
-        let asked = wire::RulesHistoryRequest {
-            domain,
-            before,
-            texts,
-        };
-        let answer = self.rules.history(Request::new(asked)).await?;
-        Ok(answer.into_inner().revisions)
-    }
-
-    /// Returns the text of an earlier version.
-    async fn revision(&self, named: &Named, number: u64) -> Result<String, Status> {
-        let before = number.saturating_add(1);
-        let found = match named.kind {
-            DocumentKind::Rules => {
-                let domain = named.domain.clone();
-                let found = self.revisions_of_rules(domain, before, true).await?;
-                found.into_iter().next()
-            }
-            DocumentKind::Templates | DocumentKind::Shadow => {
-                let turn = Arc::clone(&self.turn).lock_owned().await;
-                let (_turn, mut found) = self.templates()?.history(turn, before, 1).await?;
-                found.pop().map(|it| revision(it, true))
-            }
-        };
-        let found = found.filter(|it| it.number == number);
-        let text = found.and_then(|it| it.text);
-        text.ok_or_else(|| Status::not_found("there is no text of this revision"))
-    }
-
-    fn show_shadow(&self) -> Result<Shown, Status> {
-        let shadow = self.state.shadow.get();
-        let shadow = shadow.ok_or_else(|| Status::not_found("there are no shadow templates"))?;
-        let text = shadow.text();
-        Ok(Shown {
-            place: shadow.news().source,
-            version: version_of(text.as_bytes()),
-            text,
-            refusal: Some(SHADOW.to_owned()),
-            ..Shown::default()
-        })
-    }
-
-    /// Checks that a text of templates may be written.
-    async fn check(&self, edited: &Edited, place: &StoredPlace) -> Result<(), Status> {
+        change: DocumentChange,
+    ) -> Result<Option<u64>, Status> {
+        if let DocumentKind::Rules = kind {
+            return self.rules.store()?.write(domain, change).await;
+        }
+        let place = self.place(kind, &domain)?;
         let mastership = self
             .state
             .node()
             .look(|node, now| node.mastership(now).clone());
         if let (StoredPlace::File(_), Mastership::Elsewhere { master_address, .. }) =
-            (place, mastership)
+            (&place, mastership)
         {
             let problem =
                 format!("nothing was written: the templates of the master {master_address} count");
             return Err(Status::failed_precondition(problem));
         }
-        match self.problems(edited).await?.first() {
-            None => Ok(()),
-            Some(Problem { line, message }) => {
-                let problem = format!("nothing was written: line {line}: {message}");
-                Err(Status::invalid_argument(problem))
-            }
-        }
-    }
-
-    /// Returns all problems of a text.
-    async fn problems(&self, edited: &Edited) -> Result<Vec<Problem>, Status> {
-        let text = edited.text.clone();
-        match edited.kind {
-            DocumentKind::Rules => {
-                let domain = edited.domain.clone();
-                let check = wire::CheckRulesRequest { domain, text };
-                let checked = self.rules.check(Request::new(check)).await?.into_inner();
-                let problems = checked.problems.into_iter().map(|it| Problem {
-                    line: it.line,
-                    message: it.message,
-                });
-                Ok(problems.collect())
-            }
-            DocumentKind::Templates | DocumentKind::Shadow => {
-                let turn = Arc::clone(&self.turn).lock_owned().await;
-                let parse = move || {
-                    let _turn = turn;
-                    Located::parse("templates", text.as_bytes()).err()
-                };
-                let parsed = tokio::task::spawn_blocking(parse).await;
-                let error = parsed.map_err(|error| Status::internal(error.to_string()))?;
-                let problems = error.map(|error| Located::problems(&error));
-                let problems = problems.unwrap_or_default().into_iter();
-                let problems = problems.map(|(line, message)| Problem { line, message });
-                Ok(problems.collect())
-            }
-        }
+        let turn = Arc::clone(&self.turn).lock_owned().await;
+        let (_turn, number) = place.write(turn, change).await?;
+        Ok(number)
     }
 }
 
@@ -289,44 +165,63 @@ fn writer(headers: &HeaderMap, extensions: &Extensions) -> Result<String, Status
 }
 
 pub(super) async fn show(
-    State(documents): State<Documents>,
+    State(site): State<Arc<Site>>,
     Query(named): Query<Named>,
     headers: HeaderMap,
     extensions: Extensions,
 ) -> Answer<Shown> {
-    let refusal = writer(&headers, &extensions).err();
-    let refusal = refusal.map(|status| status.message().to_owned());
+    let place = site.place(named.kind, &named.domain)?;
     if let Some(number) = named.revision {
-        let text = documents.revision(&named, number).await?;
+        let before = number.saturating_add(1);
+        let found = place.history(&site.turn, before, 1).await?.pop();
+        let found = found.filter(|it| it.number == number);
+        let text = found.and_then(|it| it.version.ok()?.document);
+        let none = || Status::not_found("there is no text of this revision");
         return Ok(Json(Shown {
-            text,
+            text: text.ok_or_else(none)?,
             ..Shown::default()
         }));
     }
-    let mut shown = match named.kind {
-        DocumentKind::Templates => documents.show_templates().await?,
-        DocumentKind::Rules => documents.show_rules(named.domain).await?,
-        DocumentKind::Shadow => return Ok(Json(documents.show_shadow()?)),
+    let stored = place.read(&site.turn).await?;
+    let revisions = match place {
+        StoredPlace::File(_) => Vec::new(),
+        StoredPlace::Etcd(..) => place.history(&site.turn, u64::MAX, REVISIONS_MAX).await?,
     };
-    let security = documents.state.security();
-    shown.takes_token = security.is_some_and(|it| it.access().tokens.is_some());
-    shown.refusal = refusal;
-    Ok(Json(shown))
+    let refusal = match named.kind {
+        DocumentKind::Shadow => Some(SHADOW.to_owned()),
+        _ => writer(&headers, &extensions)
+            .err()
+            .map(|it| it.message().to_owned()),
+    };
+    let security = site.state.security();
+    Ok(Json(Shown {
+        place: place.to_string(),
+        version: stored.as_deref().map(version_of).unwrap_or_default(),
+        text: String::from_utf8_lossy(&stored.unwrap_or_default()).into_owned(),
+        refusal,
+        takes_token: security.is_some_and(|it| it.access().tokens.is_some()),
+        revisions: revisions
+            .into_iter()
+            .map(|it| revision(it, false))
+            .collect(),
+    }))
 }
 
 pub(super) async fn plan(
-    State(documents): State<Documents>,
+    State(site): State<Arc<Site>>,
     Json(mut edited): Json<Edited>,
 ) -> Answer<Value> {
     if let DocumentKind::Shadow = edited.kind {
-        edited.text = documents.show_shadow()?.text;
+        let place = site.place(edited.kind, "")?;
+        let stored = place.read(&site.turn).await?.unwrap_or_default();
+        edited.text = String::from_utf8_lossy(&stored).into_owned();
     }
-    let problems = documents.problems(&edited).await?;
+    let problems = site.problems(&edited).await;
     let plan = match edited.kind {
         DocumentKind::Templates | DocumentKind::Shadow if problems.is_empty() => {
             let busy = |_| Status::unavailable("another plan is being made; try again");
-            let _turn = documents.planning.try_lock().map_err(busy)?;
-            Some(documents.plan(edited.text).await?)
+            let _turn = site.planning.try_lock().map_err(busy)?;
+            Some(site.plan(edited.text).await?)
         }
         _ => None,
     };
@@ -334,53 +229,37 @@ pub(super) async fn plan(
 }
 
 pub(super) async fn apply(
-    State(documents): State<Documents>,
+    State(site): State<Arc<Site>>,
     headers: HeaderMap,
     extensions: Extensions,
     Json(edited): Json<Edited>,
 ) -> Answer<Value> {
     let who = writer(&headers, &extensions)?;
-    if let DocumentKind::Shadow = edited.kind {
-        return Err(Status::permission_denied(SHADOW).into());
+    let what = match edited.kind {
+        DocumentKind::Rules => format!("rules of {}", edited.domain),
+        DocumentKind::Templates => "templates".to_owned(),
+        DocumentKind::Shadow => return Err(Status::permission_denied(SHADOW).into()),
+    };
+    if let Some(wire::RuleProblem { line, message }) = site.problems(&edited).await.first() {
+        let problem = format!("nothing was written: line {line}: {message}");
+        return Err(Status::invalid_argument(problem).into());
     }
     let why: String = edited.why.trim().chars().take(WHY_CHARS_MAX).collect();
     let why = Some(why).filter(|why| !why.is_empty());
     let version = version_of(edited.text.as_bytes());
-    let what = match edited.kind {
-        DocumentKind::Rules => format!("rules of {}", edited.domain),
-        DocumentKind::Templates | DocumentKind::Shadow => "templates".to_owned(),
+    let change = DocumentChange {
+        text: Some(edited.text),
+        seen_version: edited.seen,
+        who: who.clone(),
+        why: why.clone(),
     };
-    let revision = match edited.kind {
-        DocumentKind::Rules => {
-            let apply = wire::ApplyRulesRequest {
-                domain: edited.domain,
-                text: edited.text,
-                seen_version: edited.seen,
-                who: who.clone(),
-                why: why.clone(),
-            };
-            let mut request = Request::new(apply);
-            *request.extensions_mut() = extensions;
-            documents.rules.apply(request).await?.into_inner().revision
-        }
-        DocumentKind::Templates | DocumentKind::Shadow => {
-            let place = documents.templates()?;
-            documents.check(&edited, place).await?;
-            let change = DocumentChange {
-                text: edited.text,
-                seen_version: edited.seen,
-                who: who.clone(),
-                why: why.clone(),
-            };
-            let turn = Arc::clone(&documents.turn).lock_owned().await;
-            place.write(turn, change).await?.1
-        }
-    };
+    let revision = site.write(edited.kind, edited.domain, change).await?;
     if revision.is_none() {
         // A file does not tell.
         let author = author(&who, why.as_deref());
-        let text = format!("{what} written {author}");
-        documents.state.history().note(text);
+        site.state
+            .history()
+            .note(format!("{what} written {author}"));
     }
     info!(
         what,

@@ -1,28 +1,15 @@
 //! The whole tree for pages: this server asks those above it, up to the first one, and all below that one. So a browser
 //! needs a way to one server only.
-//!
-//! A tree is made at most once a second for each resource, however many browsers look on, and less often if that takes
-//! long.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use doorward_proto::admin::v1::{GetStatusRequest, GetStatusResponse};
-use doorward_proto::tree::{Place, sort};
-use doorward_session::visible;
+use doorward_proto::tree::{Place, TreeWalk};
 use futures_util::{StreamExt, stream};
-use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use crate::status::{Query, ServerState};
 use crate::web::others::Others;
-
-/// Time for which a tree is shown again, at least.
-const FRESH: Duration = Duration::from_secs(1);
-
-/// Rest after a tree, by the time that it took.
-const REST: u32 = 9;
 
 /// Leases of each server.
 const LEASES: u32 = 20;
@@ -37,16 +24,7 @@ const ABOVE_MAX: usize = 16;
 const AT_ONCE_MAX: usize = 16;
 
 /// Longest wait for all of them.
-const PATIENCE: Duration = Duration::from_secs(5);
-
-/// Trees that were made lately.
-#[derive(Debug, Default)]
-pub(super) struct Trees {
-    made: Mutex<Vec<Made>>,
-}
-
-/// A tree as JSON, for which request, and until when it is shown.
-type Made = (GetStatusRequest, Instant, Arc<str>);
+pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Returns the question to each server, about a resource. Without an id: about none.
 pub(super) fn request(resource_id: String) -> GetStatusRequest {
@@ -58,82 +36,37 @@ pub(super) fn request(resource_id: String) -> GetStatusRequest {
     }
 }
 
-impl Trees {
-    /// Returns the servers of the tree as JSON. None: it cannot be rendered.
-    pub(super) async fn look(
-        &self,
-        state: &Arc<ServerState>,
-        others: &Others,
-        request: GetStatusRequest,
-        query: Query,
-    ) -> Option<Arc<str>> {
-        let mut made = self.made.lock().await;
-        made.retain(|(_, until, _)| *until > Instant::now());
-        if let Some((.., json)) = made.iter().find(|(asked, ..)| *asked == request) {
-            return Some(Arc::clone(json));
-        }
-        let began = Instant::now();
-        let own = state.look(move |state| state.answer(&query)).await;
-        let walk = Walk {
-            others,
-            request,
-            until: began + PATIENCE,
-        };
-        let places = walk.all(own).await;
-        let json = state.look(move |_| super::rendered(&places)).await?;
-        let json: Arc<str> = json.into();
-        let until = Instant::now() + (began.elapsed() * REST).max(FRESH);
-        made.push((walk.request, until, Arc::clone(&json)));
-        Some(json)
-    }
-}
-
 /// A walk through the tree.
-struct Walk<'a> {
-    others: &'a Others,
-    request: GetStatusRequest,
-    until: Instant,
+pub(super) struct Walk<'a> {
+    pub(super) others: &'a Others,
+    pub(super) request: &'a GetStatusRequest,
+    pub(super) until: Instant,
 }
 
 impl Walk<'_> {
-    /// Returns all servers, each before those below it.
-    async fn all(&self, own: GetStatusResponse) -> Vec<Place> {
+    /// Returns all servers, each before those below it. `own`: the answer of this one.
+    pub(super) async fn all(&self, own: GetStatusResponse) -> Vec<Place> {
         let (first, mut known) = self.climb(own).await;
-        let mut seen = BTreeSet::from([first.node.clone()]);
-        let mut places = vec![Place::first(first)];
-        let mut level_from = 0;
-        while let Some(level @ [_, ..]) = places.get(level_from..) {
-            let left = PLACES_MAX.saturating_sub(places.len());
-            let children = level.iter().flat_map(Place::children).take(left);
-            let mut children: Vec<Place> = children.collect();
-            // One that has moved below another parent is found there.
-            children.sort_by_key(Place::is_gone);
-            let asked = children.into_iter().map(|child| {
-                let is_new = seen.insert(child.node.clone());
+        let mut walk = TreeWalk::new(first, PLACES_MAX);
+        loop {
+            let questions = walk.questions();
+            if questions.is_empty() {
+                // Servers on the way up that their parents do not list, such as this one after its start.
+                return walk.end(known.into_values());
+            }
+            let asked = questions.into_iter().map(|child| {
                 let status = known.remove(&child.node);
                 async move {
-                    match (status, is_new) {
-                        (Some(status), true) => Place {
-                            status: Some(status),
-                            ..child
-                        },
-                        (_, true) => self.answered(child).await,
-                        (_, false) => Place {
-                            problem: Some("it is shown elsewhere in the tree".to_owned()),
-                            ..child
-                        },
+                    match status {
+                        Some(status) => Ok(status),
+                        None => self.ask_child(&child).await,
                     }
                 }
             });
             let asked: Vec<_> = asked.collect();
-            level_from = places.len();
-            let answered = stream::iter(asked).buffered(AT_ONCE_MAX);
-            places.extend(answered.collect::<Vec<_>>().await);
+            let answers = stream::iter(asked).buffered(AT_ONCE_MAX);
+            walk.take(answers.collect::<Vec<_>>().await);
         }
-        // Servers on the way up that their parents do not list, such as this one after its start.
-        places.extend(known.into_values().map(Place::first));
-        sort(&mut places);
-        places
     }
 
     /// Returns the status of the first server above this one that answers, or its own, and those found on the way.
@@ -163,37 +96,22 @@ impl Walk<'_> {
 
     /// Returns the status of the master of a node, if a candidate names it.
     async fn of_master(&self, status: GetStatusResponse) -> GetStatusResponse {
-        let (request, until) = (&self.request, self.until);
+        let (request, until) = (self.request, self.until);
         let master = self.others.master_of(&status, request, until).await;
         master.unwrap_or(status)
     }
 
-    /// Asks a child server.
-    async fn answered(&self, child: Place) -> Place {
+    async fn ask_child(&self, child: &Place) -> Result<GetStatusResponse, String> {
         let known = child.known.as_ref();
         let has_leases = known.is_some_and(|it| it.leases_remaining_ms.is_some());
-        let answer = match &child.address {
+        match &child.address {
             _ if child.is_gone() && !has_leases => Err("it is gone".to_owned()),
             Some(address) => self.ask(address).await,
             None => Err("it has not said where it is".to_owned()),
-        };
-        let answer = answer.and_then(|status| match status.node == child.node {
-            true => Ok(status),
-            false => Err(format!("{} answers there", visible::line(&status.node))),
-        });
-        match answer {
-            Ok(status) => Place {
-                status: Some(status),
-                ..child
-            },
-            Err(problem) => Place {
-                problem: Some(problem),
-                ..child
-            },
         }
     }
 
     async fn ask(&self, address: &str) -> Result<GetStatusResponse, String> {
-        self.others.status(address, &self.request, self.until).await
+        self.others.status(address, self.request, self.until).await
     }
 }

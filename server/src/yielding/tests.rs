@@ -6,12 +6,12 @@ use super::*;
 
 #[test]
 fn what_is_written_is_there() {
-    let mut bytes = YieldingWriter::<Vec<u8>>::default();
+    let mut bytes = YieldingWriter::default();
     for number in 0..20_000 {
         write!(bytes, "{number} ").unwrap();
     }
     let expected: String = (0..20_000).map(|number| format!("{number} ")).collect();
-    assert_eq!(bytes.into_inner(), expected.into_bytes());
+    assert_eq!(bytes.into, expected.into_bytes());
 }
 
 #[test]
@@ -28,16 +28,11 @@ fn slices_show_what_the_whole_shows() {
             doorward_session::visible::lines,
             doorward_session::visible::json,
         ] {
-            assert!(visible(text.clone(), make) == make(&text), "every {period}");
+            assert!(visible(&text, make) == make(&text), "every {period}");
         }
     }
-    let plain = "all is well\n".repeat(50_000);
-    let place = plain.as_ptr();
-    let shown = visible(plain, doorward_session::visible::lines);
-    assert_eq!(shown.as_ptr(), place, "nothing is copied");
     let marks = "a".repeat(READ - 1) + &"\u{301}".repeat(10);
     assert!(
-        visible(marks.clone(), doorward_session::visible::line)
-            == doorward_session::visible::line(&marks)
+        visible(&marks, doorward_session::visible::line) == doorward_session::visible::line(&marks)
     );
 }

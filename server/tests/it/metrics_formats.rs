@@ -164,12 +164,12 @@ fn in_a_tree() -> Metrics {
     family.child_asks("leaf-a", "fair/x", WORD);
     family.client_asks("c", "fair/x", 5.0);
     family.child_streams(1);
-    family.eu.set_state_directory(None);
-    family.eu.set_etcd(EtcdHealth {
+    family.eu.state_directory.send_replace(Some(None));
+    family.eu.etcd.send_replace(Some(EtcdHealth {
         term: std::time::Duration::from_secs(9),
         since: std::time::Duration::ZERO,
         problem: None,
-    });
+    }));
     let security = SecurityConfig {
         certificates: vec![CERTIFICATE.clone()],
         ..SecurityConfig::default()

@@ -6,7 +6,7 @@ use doorward_engine::node::mastership::Mastership;
 use doorward_server::app::{Server, ServerConfig};
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 
 use crate::logs::Logs;
 use crate::mastership::lose;
@@ -58,8 +58,19 @@ async fn learning_mode_is_in_the_status_and_in_the_log() {
 
 /// Opens a stream of events. Returns the status code, and what follows.
 async fn follow(server: &Server, path: &str) -> (u16, Lines<BufReader<TcpStream>>) {
+    follow_from([127, 0, 0, 1], server, path).await
+}
+
+/// The same for a caller at an address.
+async fn follow_from(
+    caller: [u8; 4],
+    server: &Server,
+    path: &str,
+) -> (u16, Lines<BufReader<TcpStream>>) {
     let address = server.http_address().expect("pages are on");
-    let mut stream = TcpStream::connect(address).await.unwrap();
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind((caller, 0).into()).unwrap();
+    let mut stream = socket.connect(address).await.unwrap();
     let request = format!("GET {path} HTTP/1.1\r\nhost: {address}\r\n\r\n");
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut lines = BufReader::new(stream).lines();
@@ -118,14 +129,20 @@ async fn the_page_of_a_candidate_shows_what_its_master_holds() {
 }
 
 #[tokio::test]
-async fn no_more_different_views_are_followed_than_the_limit() {
+async fn no_more_different_views_are_followed_than_the_limit_and_half_of_them_by_one_caller() {
     let server = start().await;
     let mut open = Vec::new();
-    for number in 1..=32 {
-        open.push(follow(&server, &format!("/live?limit={number}")).await);
+    for number in 1..=32_u8 {
+        let caller = [127, 0, 0, number.div_ceil(16)];
+        let path = format!("/live?limit={number}");
+        open.push(follow_from(caller, &server, &path).await);
+        if number == 16 {
+            assert_eq!(follow(&server, "/live?limit=33").await.0, 503);
+        }
     }
     assert!(open.iter().all(|(code, _)| *code == 200));
-    assert_eq!(follow(&server, "/live?limit=33").await.0, 503);
+    let third = follow_from([127, 0, 0, 3], &server, "/live?limit=33").await;
+    assert_eq!(third.0, 503);
     let (code, _again) = follow(&server, "/live?limit=1").await;
     assert_eq!(code, 200, "it is followed already");
 }

@@ -120,6 +120,6 @@ fn an_election_counts_by_the_clock_of_the_node() {
         epoch: Some(4),
     };
     assert!(becomes(follower).0.is_ready());
-    state.set_stopping();
+    state.is_stopping.send_replace(true);
     assert!(!state.readiness().is_ready());
 }

@@ -410,7 +410,7 @@ async fn a_child_whose_name_belongs_to_another_identity_is_out_of_reach_and_show
     let (leaf, client) = below(&root, &files).await;
     let _resource = client.resource("fair/a").wants(30.0).open().unwrap();
     eventually("the leaf shows the reason", &mut async || {
-        let parent = leaf.state().parent_news().unwrap();
+        let parent = leaf.state().parent.borrow().clone().unwrap();
         let problem = parent.problem.unwrap_or_default();
         parent.link == ParentLink::Down && problem.contains("belongs to another identity")
     })

@@ -67,7 +67,7 @@ fn pages(state: &ServerState, change: impl FnOnce(&mut GetStatusRequest)) -> Vec
     change(&mut request);
     let mut pages = Vec::new();
     loop {
-        let status = state.answer(&Query::of(&request).unwrap());
+        let status = state.answer(&Query::of(request.clone()).unwrap());
         assert!(status.encoded_len() < ANSWER_BYTES_MAX, "it is too large");
         let next = status.next_token.clone();
         pages.push(status);
@@ -242,6 +242,6 @@ fn a_holder_is_searched_over_all_resources_by_a_part_of_its_name() {
         leases_max: 10,
         ..GetStatusRequest::default()
     };
-    let status = state.answer(&Query::of(&request).unwrap());
+    let status = state.answer(&Query::of(request).unwrap());
     assert_eq!(status.resources[0].leases, []);
 }

@@ -47,7 +47,12 @@ pub(crate) fn child_config(addresses: &[&str], templates: Templates) -> ServerCo
 }
 
 pub(crate) fn news(server: &Server) -> ParentNews {
-    server.state().parent_news().expect("it has a parent")
+    server
+        .state()
+        .parent
+        .borrow()
+        .clone()
+        .expect("it has a parent")
 }
 
 pub(crate) async fn until_link(server: &Server, link: ParentLink) {

@@ -65,7 +65,7 @@ fn ask(state: &ServerState, bytes: &[u8]) {
     let Ok(request) = admin::GetStatusRequest::decode(bytes) else {
         return;
     };
-    if let Ok(query) = Query::of(&request) {
+    if let Ok(query) = Query::of(request) {
         sent(&state.answer(&query));
     }
 }

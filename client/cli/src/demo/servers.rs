@@ -265,7 +265,12 @@ mod tests {
         for (place, server) in SERVERS.iter().zip(&tree.servers) {
             let parent = place.parent.and_then(|parent| tree.grpc_address(parent));
             let (server, _) = server.running.as_ref().unwrap();
-            let asked = server.state().parent_news().map(|news| news.addresses);
+            let asked = server
+                .state()
+                .parent
+                .borrow()
+                .clone()
+                .map(|news| news.addresses);
             assert_eq!(asked, parent.map(|parent| vec![parent.to_string()]));
         }
         // A killed root is back where it was.

@@ -45,7 +45,9 @@ impl Forecast {
             _ => None,
         };
         let truth = match (change.store, &plan) {
-            (Some(store), Some(Ok(plan))) => plan.who.elsewhere(store),
+            (Some(store), Some(Ok(Planned { plan, .. }))) => {
+                plan::elsewhere(&plan.node, &plan.source, store)
+            }
             // A server of an earlier release makes no plans, but says what it reads.
             (Some(store), Some(Err(Failure::No(_)))) => plan::root_elsewhere(store).await,
             _ => None,
@@ -163,18 +165,18 @@ impl Effect for Forecast {
             "resources_problem": self.plan.as_ref().and_then(|plan| plan.as_ref().err()),
             "unheard_ms": plan.and_then(|it| it.plan.unheard_ms),
             "gone_children": plan.map(|it| &it.plan.gone),
-            "resources_templates_source": plan.map(|it| &it.who.source),
+            "resources_templates_source": plan.map(|it| &it.plan.source),
         })
     }
 }
 
 fn write_plan(
     out: &mut impl Write,
-    Planned { who, plan, found }: &Planned,
+    Planned { plan, found }: &Planned,
     search: &Search,
     palette: Palette,
 ) -> io::Result<()> {
-    let who = &line(&who.to_string()).into_owned();
+    let who = &line(&plan::planner(&plan.node, &plan.source)).into_owned();
     if let Some(text) = plan.missing(span) {
         writeln!(out, "{}", palette.paint(Tone::Partial, &line(&text)))?;
     }

@@ -1,11 +1,12 @@
 //! Asks the root for the plan of a change, and the servers below it.
 
-use std::fmt;
 use std::str::FromStr;
 
 use doorward_etcd::DocumentPlace;
 use doorward_proto::admin::v1::{GetStatusRequest, PlanRequest, PlanResponse};
-pub(super) use doorward_proto::plan::{NAMED_MAX, NamedClient, ResourcePlan, TreePlan, is_cut};
+pub(super) use doorward_proto::plan::{
+    NAMED_MAX, NamedClient, ResourcePlan, TreePlan, is_cut, planner,
+};
 
 use crate::caller::MasterCaller;
 use crate::caller::named_servers::NamedServers;
@@ -24,49 +25,27 @@ const PAGES_MAX: usize = 1_000;
 const CLIENTS_OF_PAGE: u32 = 10_000;
 const CLIENTS_MAX: usize = 100_000;
 
-/// Server that made the plan.
-#[derive(Clone, Debug)]
-pub(super) struct PlannedBy {
-    node: String,
-    /// Where its templates are from, as it says itself.
-    pub(super) source: String,
-}
-
-impl PlannedBy {
-    /// Whether it goes by the templates of a store. Of a file only the name is compared: the path
-    /// may lead there from elsewhere.
-    fn goes_by(&self, store: &Store<'_>) -> bool {
-        let [own, other] = [self.source.as_str(), store.name()].map(DocumentPlace::from_str);
-        match (own, other) {
-            (Ok(DocumentPlace::File(own)), Ok(DocumentPlace::File(other))) => {
-                own.file_name() == other.file_name()
-            }
-            (own, other) => own == other,
+/// Returns where the truth is, if a server goes by templates from `source` and not by those of a store. Of a file only
+/// the name is compared: the path may lead there from elsewhere.
+pub(super) fn elsewhere(node: &str, source: &str, store: &Store<'_>) -> Option<String> {
+    let place = store.name();
+    let is_same = match [source, place].map(DocumentPlace::from_str) {
+        [Ok(DocumentPlace::File(own)), Ok(DocumentPlace::File(other))] => {
+            own.file_name() == other.file_name()
         }
-    }
-
-    /// Returns where the truth is, if the server does not go by the templates of a store.
-    pub(super) fn elsewhere(&self, store: &Store<'_>) -> Option<String> {
-        let (source, place) = (&self.source, store.name());
-        (!self.goes_by(store)).then(|| {
-            format!(
-                "{self} does not read {place}: a change here changes nothing there. Change {source}"
-            )
-        })
-    }
-}
-
-impl fmt::Display for PlannedBy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { node, source } = self;
-        write!(f, "{node} (templates from {source})")
-    }
+        [own, other] => own == other,
+    };
+    let planner = planner(node, source);
+    (!is_same).then(|| {
+        format!(
+            "{planner} does not read {place}: a change here changes nothing there. Change {source}"
+        )
+    })
 }
 
 /// Plan of a change for all resources in use.
 #[derive(Debug)]
 pub(super) struct Planned {
-    pub(super) who: PlannedBy,
     pub(super) plan: TreePlan,
     /// The resource that was searched for, with its clients, if it is in use and its terms change.
     pub(super) found: Option<ResourcePlan>,
@@ -90,11 +69,8 @@ pub(super) async fn root_elsewhere(store: &Store<'_>) -> Option<String> {
         ..GetStatusRequest::default()
     };
     let status = caller.status(request, false).await.ok()?;
-    let who = PlannedBy {
-        node: status.node,
-        source: status.templates_source,
-    };
-    who.elsewhere(store).filter(|_| status.parent.is_none())
+    let truth = elsewhere(&status.node, &status.templates_source, store);
+    truth.filter(|_| status.parent.is_none())
 }
 
 /// Returns the plan of templates.
@@ -127,30 +103,21 @@ pub(super) async fn ask(
         request.holders_max = CLIENTS_OF_PAGE;
         found = through_tree(&caller, request).await?.resources.pop();
     }
-    Ok(Planned {
-        who: PlannedBy {
-            node: plan.node.clone(),
-            source: plan.source.clone(),
-        },
-        plan,
-        found,
-    })
+    Ok(Planned { plan, found })
 }
 
 /// Asks the root, and then the servers below it.
 async fn through_tree(root: &MasterCaller, request: PlanRequest) -> Result<TreePlan, Failure> {
     let answer = pages(root.clone(), request.clone()).await?;
-    let mut servers = NamedServers::below(root, &answer.node);
+    let servers = NamedServers::below(root);
     let mut plan = TreePlan::of_root(answer, request);
     loop {
         let questions = plan.questions();
         if questions.is_empty() {
             return Ok(plan);
         }
-        let questions = questions.into_iter();
-        let questions = questions.map(|it| (it.child, it.address, it.request));
-        let answers = servers.ask(questions, pages, |plan| &plan.node).await;
-        plan.take(answers);
+        let questions = questions.into_iter().map(|it| (it.address, it.request));
+        plan.take(servers.ask(questions, pages).await);
     }
 }
 

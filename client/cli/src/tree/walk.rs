@@ -1,12 +1,8 @@
 //! A walk through a tree of servers, from one of them downwards: each is asked for its status.
-//!
-//! A child server that is gone is asked after the others of its level: it may live, and only its link may be broken; and
-//! one that has moved below another parent is found there. A node that was found already is not asked again, so a cycle
-//! ends.
 
 use doorward_proto::admin::v1::{GetStatusRequest, GetStatusResponse as Status};
 pub(crate) use doorward_proto::tree::Place;
-use doorward_proto::tree::sort;
+use doorward_proto::tree::TreeWalk;
 
 use crate::caller::MasterCaller;
 use crate::caller::named_servers::NamedServers;
@@ -22,28 +18,19 @@ pub(crate) async fn walk(
     request: &GetStatusRequest,
 ) -> Result<Vec<Place>, Failure> {
     let first = ask(caller.clone(), request.clone()).await?;
-    let mut servers = NamedServers::below(caller, &first.node);
-    let mut places = vec![Place::first(first)];
-    let mut level_from = 0;
-    while let Some(level @ [_, ..]) = places.get(level_from..) {
-        let left = PLACES_MAX.saturating_sub(places.len());
-        let mut children: Vec<Place> = level.iter().flat_map(Place::children).take(left).collect();
-        children.sort_by_key(Place::is_gone);
-        let questions = children
-            .iter()
-            .map(|it| (it.node.clone(), it.address.clone(), request.clone()));
-        let answers = servers.ask(questions, ask, |status| &status.node).await;
-        for (child, answer) in children.iter_mut().zip(answers) {
-            match answer {
-                Ok(status) => child.status = Some(status),
-                Err(problem) => child.problem = Some(problem),
-            }
+    let (servers, mut walk) = (
+        NamedServers::below(caller),
+        TreeWalk::new(first, PLACES_MAX),
+    );
+    loop {
+        let questions = walk.questions();
+        if questions.is_empty() {
+            return Ok(walk.end(None));
         }
-        level_from = places.len();
-        places.extend(children);
+        let questions = questions.into_iter();
+        let questions = questions.map(|it| (it.address, request.clone()));
+        walk.take(servers.ask(questions, ask).await);
     }
-    sort(&mut places);
-    Ok(places)
 }
 
 async fn ask(caller: MasterCaller, request: GetStatusRequest) -> Result<Status, Failure> {

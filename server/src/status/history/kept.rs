@@ -53,13 +53,9 @@ impl KeptRing {
 impl History {
     /// Reads the histories of the process before, and keeps those of this one in the same file.
     pub fn open(&self, file: PathBuf) {
-        match read_regular(&file, BYTES_MAX) {
-            Ok(bytes) => match Kept::decode(bytes.as_slice()) {
-                Ok(kept) => self.take(kept),
-                Err(error) => {
-                    warn!(file = %file.display(), %error, "histories of charts are invalid")
-                }
-            },
+        let read = read_regular(&file, BYTES_MAX);
+        match read.and_then(|bytes| Ok(Kept::decode(bytes.as_slice())?)) {
+            Ok(kept) => self.take(kept),
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) => {
                 warn!(file = %file.display(), %error, "histories of charts cannot be read")

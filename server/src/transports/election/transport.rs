@@ -142,7 +142,7 @@ impl EtcdTransport {
 
     /// Shows the health of etcd, and logs when it is away and when it is back.
     fn note_health(&self, problem: Option<String>) {
-        let Some(former) = self.state.etcd_health() else {
+        let Some(former) = self.state.etcd.borrow().clone() else {
             return;
         };
         let is_first = former.problem.as_deref() == Some(NOT_ASKED);
@@ -158,11 +158,11 @@ impl EtcdTransport {
             true => former.since,
             false => clock::wall(),
         };
-        self.state.set_etcd(EtcdHealth {
+        self.state.etcd.send_replace(Some(EtcdHealth {
             since,
             problem,
             ..former
-        });
+        }));
     }
 
     /// Logs a report of the candidate.

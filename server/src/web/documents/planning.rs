@@ -15,10 +15,10 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 use tonic::{Request, Status};
 
-use super::Documents;
 use crate::rpc::MESSAGE_BYTES_MAX;
 use crate::rpc::plans::PlansService;
 use crate::status::ServerState;
+use crate::web::Site;
 
 /// Longest time for a plan through the tree.
 const PATIENCE: Duration = Duration::from_secs(8);
@@ -29,7 +29,7 @@ const PAGES_MAX: usize = 100;
 /// Servers that are asked at the same time.
 const AT_ONCE_MAX: usize = 16;
 
-impl Documents {
+impl Site {
     /// Plans templates through the tree.
     pub(super) async fn plan(&self, text: String) -> Result<Value, Status> {
         let until = Instant::now() + PATIENCE;
@@ -54,10 +54,9 @@ impl Documents {
             let asked = questions.into_iter().map(async |question| {
                 let address = question.address.ok_or("it has not said where it is")?;
                 let answer = self.pages(Some(&address), question.request, until).await;
-                match answer.map_err(|status| status.message().to_owned())? {
-                    answer if answer.node == question.child && answer.is_master => Ok(answer),
-                    _ => Err(format!("another server is at {address}, or no master")),
-                }
+                let answer = answer.map_err(|status| status.message().to_owned())?;
+                let is_master = answer.is_master.then_some(answer);
+                is_master.ok_or_else(|| format!("no master is at {address}"))
             });
             let answers = stream::iter(asked).buffered(AT_ONCE_MAX);
             plan.take(answers.collect::<Vec<_>>().await);
