@@ -1,7 +1,7 @@
 //! Place of a node in the tree: its servers, and the connection of each to the parent. Each server
 //! knows itself whether it is master.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -95,12 +95,6 @@ pub(crate) struct ServerProcess {
     /// End of the time in which it is frozen.
     pub(crate) frozen_until: Option<Time>,
     pub(crate) backlog: Backlog,
-    /// Operator's templates in force here; at the root only.
-    pub(crate) templates: Templates,
-    /// Templates that are not in force here yet.
-    pub(super) templates_waiting: VecDeque<Templates>,
-    /// Number of templates that came into force.
-    pub(super) templates_applied: u64,
     /// Child and connection of each stream of a child server.
     pub(super) streams: BTreeMap<u64, Line>,
     /// Clients with a stream.
@@ -183,11 +177,8 @@ impl ServerProcess {
             is_twin: false,
             leads: false,
             candidacy: None,
-            replica: Replica::new(config, templates.clone()),
-            templates,
+            replica: Replica::new(config, templates),
             parent_link: ParentLink::default(),
-            templates_waiting: VecDeque::new(),
-            templates_applied: 0,
             masterships: 0,
             frozen_until: None,
             backlog: Backlog::default(),

@@ -67,7 +67,6 @@ impl World<'_> {
     /// Ends a server without notice. All its knowledge is lost.
     pub(super) fn end_server(&mut self, id: ServerId) {
         self.break_client_streams(id);
-        self.note_templates_waiting(id);
         let servers = &mut self.places[id.place].servers;
         let Some(gone) = servers.iter().position(|it| it.id == id) else {
             return;
@@ -237,9 +236,8 @@ impl World<'_> {
                 Output::Etcd(ToEtcd::Ask(request) | ToEtcd::AskBeside(request)) => {
                     self.ask_etcd(id, request);
                 }
-                // Reports are for people.
-                Output::Etcd(ToEtcd::Report(_)) => {}
-                Output::TemplatesApplied(number) => self.note_templates_applied(id, number),
+                // Reports are for people; others wait until templates are in force.
+                Output::Etcd(ToEtcd::Report(_)) | Output::TemplatesApplied(_) => {}
                 Output::Marks(number, batch) => self.write_marks(id, number, batch),
                 Output::Call(number, outcome) => {
                     let call = self.server_of(id).and_then(|it| it.waiting.remove(&number));

@@ -96,7 +96,7 @@ impl World<'_> {
             return Duration::ZERO;
         };
         let outlast = self.templates_before.iter();
-        let outlast = outlast.map(|before| before.outlasts(&server.templates));
+        let outlast = outlast.map(|before| before.outlasts(server.node().templates()));
         outlast.max().unwrap_or_default()
     }
 

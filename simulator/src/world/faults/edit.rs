@@ -29,23 +29,13 @@ impl World<'_> {
     fn hand_out(&mut self, templates: &Templates) {
         let now = self.now;
         let root = &mut self.places[0];
-        let local = root.clock.shows(now);
-        let (mut awake, mut late) = (Vec::new(), None);
+        let mut awake = Vec::new();
         for server in &mut root.servers {
-            let is_cut = now < root.slots[server.slot].way.cut_until();
             if server.is_frozen(now) {
                 server.backlog.templates = Some(templates.clone());
             } else {
                 awake.push(server.id);
             }
-            let ends = server.node().valid_until().filter(|_| server.leads);
-            if let (Some(ends), true) = (ends, is_cut || server.is_frozen(now)) {
-                // It grants by the former templates for as long as it believes to be master.
-                late = Some((server.templates.clone(), local.max(ends)));
-            }
-        }
-        if let Some((former, until)) = late {
-            self.note_granted_by(&former, until);
         }
         for id in awake {
             self.offer_templates(id, templates.clone());

@@ -156,13 +156,6 @@ impl World<'_> {
             arrive(self);
         }
         if let Some(templates) = backlog.templates {
-            if let Some((server, local)) = self.server_at(id)
-                && server.candidacy.is_none()
-                && server.node().mastership(local).is_master()
-            {
-                let former = server.templates.clone();
-                self.note_granted_by(&former, local);
-            }
             self.offer_templates(id, templates);
         }
         if backlog.is_to_resign {
