@@ -30,7 +30,6 @@ mod uses;
 mod work;
 
 use std::hash::Hasher;
-use std::iter::Peekable;
 use std::time::Duration;
 
 use doorward::state::ClientState;
@@ -38,6 +37,7 @@ use doorward_engine::id::{HolderName, Incarnation};
 use doorward_engine::templates::Templates;
 use doorward_engine::time::Time;
 use doorward_session::master_finder::MasterFinder;
+use doorward_trace::Row;
 use siphasher::sip::SipHasher13;
 
 use crate::chance::Chance;
@@ -46,7 +46,6 @@ use crate::local_clock::LocalClock;
 use crate::numbered::Numbered;
 use crate::recording::{Mark, MarkKind, Recording, Work};
 use crate::scenario::Scenario;
-use crate::scenario::demand::PlayedRow;
 use crate::scenario::network::Link as Way;
 use crate::world::agenda::{Deed, Events};
 use crate::world::etcd::Etcd;
@@ -179,7 +178,7 @@ pub struct World<'a> {
 /// Running trace: the first client of its group, and its next rows.
 struct PlayedTrace<'a> {
     first: u32,
-    rows: Peekable<Box<dyn Iterator<Item = PlayedRow> + 'a>>,
+    rows: &'a [Row],
 }
 
 impl<'a> World<'a> {

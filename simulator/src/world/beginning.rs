@@ -98,8 +98,7 @@ impl World<'_> {
                 });
             }
             if let Demand::Trace(trace) = &group.first.demand {
-                let rows: Box<dyn Iterator<Item = _>> = Box::new(trace.played());
-                let rows = rows.peekable();
+                let rows = &trace.rows;
                 let number = self.traces.push(PlayedTrace { first, rows });
                 self.await_row(number);
             }

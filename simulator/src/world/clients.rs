@@ -282,8 +282,8 @@ impl World<'_> {
     }
 
     pub(super) fn await_row(&mut self, trace: u32) {
-        if let Some(row) = self.traces[trace].rows.peek() {
-            let at = Time::ZERO + row.at;
+        if let Some(row) = self.traces[trace].rows.first() {
+            let at = Time::ZERO + row.at();
             self.act(at, move |world| world.follow_trace(trace));
         }
     }
@@ -294,7 +294,10 @@ impl World<'_> {
             return;
         }
         let now = self.now.since(Time::ZERO);
-        while let Some(row) = self.traces[number].rows.next_if(|row| row.at <= now) {
+        while let Some((row, rest)) = self.traces[number].rows.split_first()
+            && row.at() <= now
+        {
+            self.traces[number].rows = rest;
             let client = self.traces[number].first + row.client as u32;
             self.clients[client].uses[0].curve = row.wants;
             self.update_wants(client);

@@ -1,14 +1,14 @@
 //! Reads traces, and checks every row.
 
 use std::collections::HashMap;
-use std::io::Read;
+use std::io::{self, Read};
 use std::str;
 
 use csv::{ByteRecord, Error, ErrorKind, Position, Reader, ReaderBuilder, Trim};
 use doorward_engine::amount::Amount;
 use doorward_engine::id::HolderName;
 
-use crate::{Row, Trace, TraceError, TraceSource};
+use crate::{Row, Trace, TraceError};
 
 /// Columns, in order.
 const COLUMNS: [&str; 3] = ["time_s", "client", "wants"];
@@ -17,22 +17,23 @@ const COLUMNS: [&str; 3] = ["time_s", "client", "wants"];
 const TIME_MAX_S: f64 = 1e9;
 
 impl Trace {
-    /// Reads a trace with at most so many clients and rows.
+    /// Reads a trace with at most so many clients and rows from an opened file or a text. `name` is its name for
+    /// messages.
     ///
     /// # Errors
     ///
-    /// If it cannot be read, is invalid, has no rows, or has more clients or rows than allowed.
+    /// If it cannot be opened or read, is invalid, has no rows, or has more clients or rows than allowed.
     pub fn read(
-        source: &TraceSource,
+        name: &str,
+        opened: io::Result<impl Read>,
         clients_max: usize,
         rows_max: usize,
     ) -> Result<Self, TraceError> {
         let error = |line: Option<u64>, problem: String| TraceError {
-            file: source.to_string(),
+            file: name.to_owned(),
             line,
             problem,
         };
-        let opened = source.open();
         let opened = opened.map_err(|cause| error(None, format!("cannot be read: {cause}")))?;
         let mut reader = ReaderBuilder::new().trim(Trim::All).from_reader(opened);
         check_header(&mut reader).map_err(|problem| error(Some(1), problem))?;
