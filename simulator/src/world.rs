@@ -50,7 +50,6 @@ use crate::scenario::network::Link as Way;
 use crate::world::agenda::{Deed, Events};
 use crate::world::etcd::Etcd;
 use crate::world::faults::Elections;
-use crate::world::parting::Parting;
 use crate::world::place::Place;
 use crate::world::publish::LastPublished;
 use crate::world::uses::Use;
@@ -94,8 +93,8 @@ struct ClientProcess<'a> {
     /// Number of starts. Messages of earlier runs do not count for the present one.
     starts: u32,
     seen: LastPublished,
-    /// Releases under way, if any.
-    parting: Option<Box<Parting>>,
+    /// True if it ends once no call is under way.
+    is_leaving: bool,
 }
 
 impl<'a> ClientProcess<'a> {
@@ -129,7 +128,7 @@ impl<'a> ClientProcess<'a> {
             down_until: Time::ZERO,
             starts: 0,
             seen: LastPublished::default(),
-            parting: None,
+            is_leaving: false,
         }
     }
 

@@ -58,7 +58,7 @@ impl World<'_> {
         }
         client.state = Some(state);
         client.connected = None;
-        client.parting = None;
+        client.is_leaving = false;
         // It keeps its configured addresses and forgets the master.
         client.finder = MasterFinder::new(Arc::clone(client.finder.known()));
         self.report_wants(number);
@@ -69,7 +69,7 @@ impl World<'_> {
     pub(super) fn crash_client(&mut self, number: u32, until: Time) {
         let client = &mut self.clients[number];
         client.state = None;
-        client.parting = None;
+        client.is_leaving = false;
         client.down_until = client.down_until.max(until);
         client.uses.iter_mut().for_each(|it| it.work = None);
         self.wakes[number] = None;
@@ -185,7 +185,7 @@ impl World<'_> {
             state.ask(id, wants);
             self.report_wants(number);
             self.step_client(number);
-        } else if client.parting.is_some() {
+        } else if client.is_leaving || it.closed_until > now {
             self.step_client(number);
         } else {
             self.publish(number);

@@ -64,8 +64,6 @@ pub(crate) struct LimiterWork {
     pub(crate) admission: AdmissionCheck,
     /// Time of its next wake-up.
     pub(crate) wake_at: Option<Time>,
-    /// True if no new work begins.
-    pub(crate) is_closing: bool,
 }
 
 impl LimiterWork {
@@ -99,7 +97,6 @@ impl LimiterWork {
             former: Vec::new(),
             admission: AdmissionCheck::new(local),
             wake_at: None,
-            is_closing: false,
         }
     }
 
@@ -117,7 +114,6 @@ impl LimiterWork {
 
     /// Sets the load.
     pub(crate) fn handle_load(&mut self, load: f64, now: Time) {
-        let load = if self.is_closing { 0.0 } else { load };
         if load == self.load {
             return;
         }
@@ -127,7 +123,6 @@ impl LimiterWork {
 
     /// Finishes the work under way, and begins no more.
     pub(crate) fn close(&mut self, now: Time) {
-        self.is_closing = true;
         self.waiting = 0;
         self.tries_at = None;
         self.handle_load(0.0, now);
