@@ -72,7 +72,7 @@ impl World<'_> {
         let mut candidacy = Candidacy::default();
         candidacy.follow.heard_at = now;
         server.candidacy = Some(Box::new(candidacy));
-        self.send_etcd_news(now, id, move |world| world.read_keys(id));
+        self.send_news(now, id, move |world| world.read_keys(id));
         self.input(id, |replica, now| {
             replica.handle_election(config, now);
             replica.change_candidate(|candidate, now| candidate.handle_able(is_able, now), now);

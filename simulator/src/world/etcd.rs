@@ -101,17 +101,17 @@ impl Etcd {
 
 impl World<'_> {
     /// Sends a message to a server, which handles it when it is not frozen.
-    pub(super) fn send_etcd_news(&mut self, at: Time, to: ServerId, handle: impl Deed) {
-        self.act(at, move |world| world.handle_etcd_news(to, handle));
+    pub(super) fn send_news(&mut self, at: Time, to: ServerId, handle: impl Deed) {
+        self.act(at, move |world| world.handle_news(to, handle));
     }
 
-    pub(super) fn handle_etcd_news(&mut self, to: ServerId, handle: impl Deed) {
+    pub(super) fn handle_news(&mut self, to: ServerId, handle: impl Deed) {
         let now = self.now;
         let Some(server) = self.server_of(to) else {
             return;
         };
         if server.is_frozen(now) {
-            return server.backlog.etcd.push(Box::new(handle));
+            return server.backlog.news.push(Box::new(handle));
         }
         handle(self);
     }

@@ -108,12 +108,8 @@ pub(crate) struct ServerProcess {
 pub(crate) struct Backlog {
     /// Messages from clients, children and the parent.
     pub(super) messages: Vec<(Action, Action)>,
-    /// Arrivals of messages from etcd.
-    pub(crate) etcd: Vec<Action>,
-    /// Templates that were written.
-    pub(crate) templates: Option<Templates>,
-    /// True if it was asked to hand over.
-    pub(crate) is_to_resign: bool,
+    /// Arrivals of messages from etcd, and of what an operator does.
+    pub(crate) news: Vec<Action>,
 }
 
 impl Backlog {

@@ -110,6 +110,6 @@ impl World<'_> {
             }
             replica.handle_etcd_answer(id, answer, now);
         };
-        self.send_etcd_news(at, to, move |world| world.input(to, input));
+        self.send_news(at, to, move |world| world.input(to, input));
     }
 }

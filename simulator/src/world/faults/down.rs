@@ -66,10 +66,8 @@ impl World<'_> {
         let id = server.id;
         if server.candidacy.is_none() {
             self.take_down_server(id, now);
-        } else if server.is_frozen(now) {
-            server.backlog.is_to_resign = true;
         } else {
-            self.resign(id);
+            self.handle_news(id, move |world| world.resign(id));
         }
     }
 

@@ -6,6 +6,7 @@ use doorward_engine::templates::Templates;
 
 use crate::recording::MarkKind;
 use crate::world::World;
+use crate::world::message::ServerId;
 
 impl World<'_> {
     pub(super) fn edit(&mut self, templates: &Templates) {
@@ -22,23 +23,11 @@ impl World<'_> {
         self.settle_later();
         let text = format!("the templates are edited: {}", said.join(", "));
         self.mark(None, MarkKind::Edit, text);
-        self.hand_out(templates);
-    }
-
-    /// Gives the templates to the servers of the root, except frozen ones.
-    fn hand_out(&mut self, templates: &Templates) {
-        let now = self.now;
-        let root = &mut self.places[0];
-        let mut awake = Vec::new();
-        for server in &mut root.servers {
-            if server.is_frozen(now) {
-                server.backlog.templates = Some(templates.clone());
-            } else {
-                awake.push(server.id);
-            }
-        }
-        for id in awake {
-            self.offer_templates(id, templates.clone());
+        let servers = self.places[0].servers.iter();
+        let servers: Vec<ServerId> = servers.map(|server| server.id).collect();
+        for id in servers {
+            let templates = templates.clone();
+            self.handle_news(id, move |world| world.offer_templates(id, templates));
         }
     }
 }

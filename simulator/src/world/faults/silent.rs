@@ -125,8 +125,8 @@ impl World<'_> {
         }
     }
 
-    /// Lets a frozen server continue. It handles the messages of the meantime, those from etcd
-    /// first or last, at random.
+    /// Lets a frozen server continue. It handles the messages of the meantime, and first or last, at
+    /// random, what came from etcd and the operator.
     pub(crate) fn unfreeze(&mut self, id: ServerId) {
         let now = self.now;
         let place = &mut self.places[id.place];
@@ -148,18 +148,12 @@ impl World<'_> {
                 arrive(self);
             }
         }
-        for news in backlog.etcd {
-            self.handle_etcd_news(id, news);
+        for news in backlog.news {
+            self.handle_news(id, news);
         }
         self.drive(id);
         for (arrive, _) in messages.unwrap_or_default() {
             arrive(self);
-        }
-        if let Some(templates) = backlog.templates {
-            self.offer_templates(id, templates);
-        }
-        if backlog.is_to_resign {
-            self.resign(id);
         }
         self.drive(id);
     }
