@@ -92,11 +92,6 @@ impl World<'_> {
         candidates.map(|server| server.id).collect()
     }
 
-    /// Makes a server hand over: it resigns and ends, and another process starts in its place.
-    pub(super) fn resign(&mut self, id: ServerId) {
-        self.input_candidate(id, Candidate::handle_resign);
-    }
-
     /// Passes an input to the candidate of a server, and drives the server.
     pub(super) fn input_candidate(
         &mut self,

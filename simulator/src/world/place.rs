@@ -19,7 +19,7 @@ use crate::local_clock::LocalClock;
 use crate::numbered::Numbered;
 use crate::scenario::Servers;
 use crate::scenario::network::Links;
-use crate::world::agenda::{Action, Deed};
+use crate::world::agenda::Action;
 use crate::world::candidates::Candidacy;
 use crate::world::etcd::EtcdConnection;
 use crate::world::message::{CallId, Line, ServerId};
@@ -106,18 +106,10 @@ pub(crate) struct ServerProcess {
 /// Messages and tasks that wait for a frozen server.
 #[derive(Default)]
 pub(crate) struct Backlog {
-    /// Messages from clients, children and the parent.
-    pub(super) messages: Vec<(Action, Action)>,
+    /// Arrivals of messages from clients, children and the parent.
+    pub(super) messages: Vec<Action>,
     /// Arrivals of messages from etcd, and of what an operator does.
     pub(crate) news: Vec<Action>,
-}
-
-impl Backlog {
-    /// Keeps the arrival of a message. If the server ends before, `bounce` happens.
-    pub(crate) fn put(&mut self, arrive: impl Deed, bounce: impl Deed) {
-        let message: (Action, Action) = (Box::new(arrive), Box::new(bounce));
-        self.messages.push(message);
-    }
 }
 
 /// Connection to the parent.

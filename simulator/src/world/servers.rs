@@ -79,8 +79,9 @@ impl World<'_> {
         for call in gone.waiting.into_values() {
             self.refuse_connection(call);
         }
-        for (_, bounce) in gone.backlog.messages {
-            bounce(self);
+        // Messages that waited for it find no server.
+        for arrive in gone.backlog.messages {
+            arrive(self);
         }
         self.break_children(id);
     }
@@ -132,8 +133,7 @@ impl World<'_> {
         };
         if server.is_frozen(now) {
             let late = move |world: &mut World<'_>| world.serve_call(call, request);
-            let backlog = &mut server.backlog;
-            backlog.put(late, move |world| world.refuse_connection(call));
+            server.backlog.messages.push(Box::new(late));
             return self.fail_later(call, now + CLIENT_TIMEOUT);
         }
         let to = server.id;

@@ -81,7 +81,6 @@ impl World<'_> {
 
     /// Notes that etcd has renewed a lease.
     fn note_renewed(&mut self, from: ServerId, lease: LeaseId, sent: Time) {
-        self.etcd.lasting.remove(&lease);
         let ttl = self.ttl();
         let stored = self.etcd.store.lease(lease);
         if stored.is_some_and(|it| it.ttl == ttl) {

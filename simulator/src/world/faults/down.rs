@@ -1,6 +1,7 @@
 //! Servers that die, restart or hand over.
 
 use doorward_engine::time::Time;
+use doorward_session::candidate::Candidate;
 
 use crate::recording::MarkKind;
 use crate::scenario::fault::{NodeChoice, Span};
@@ -67,7 +68,10 @@ impl World<'_> {
         if server.candidacy.is_none() {
             self.take_down_server(id, now);
         } else {
-            self.handle_news(id, move |world| world.resign(id));
+            // It resigns and ends, and another process starts in its place.
+            self.handle_news(id, move |world| {
+                world.input_candidate(id, Candidate::handle_resign);
+            });
         }
     }
 

@@ -31,8 +31,7 @@ impl World<'_> {
     pub(super) fn keep_lease_of(&mut self, id: ServerId, until: Time) {
         let server = self.server_of(id);
         if let Some(lease) = server.and_then(|it| it.candidacy.as_ref()?.lease) {
-            let lasting = self.etcd.lasting.entry(lease).or_insert(until);
-            *lasting = until.max(*lasting);
+            self.etcd.store.keep(lease, until);
         }
     }
 
@@ -144,7 +143,7 @@ impl World<'_> {
         }
         let mut messages = Some(backlog.messages);
         if self.etcd.chance.happens(SOME) {
-            for (arrive, _) in messages.take().unwrap_or_default() {
+            for arrive in messages.take().unwrap_or_default() {
                 arrive(self);
             }
         }
@@ -152,7 +151,7 @@ impl World<'_> {
             self.handle_news(id, news);
         }
         self.drive(id);
-        for (arrive, _) in messages.unwrap_or_default() {
+        for arrive in messages.unwrap_or_default() {
             arrive(self);
         }
         self.drive(id);
