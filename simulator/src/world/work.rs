@@ -56,7 +56,6 @@ pub(crate) struct LimiterWork {
     ends: BinaryHeap<Reverse<Time>>,
     /// Next attempt of the first piece that waits.
     tries_at: Option<Time>,
-    allowance: Allowance,
     /// Newest lease, and earlier ones that were larger and would not have ended yet.
     newest: Option<Lease>,
     former: Vec<Lease>,
@@ -92,7 +91,6 @@ impl LimiterWork {
             arrives_at: None,
             ends: BinaryHeap::new(),
             tries_at: None,
-            allowance: Allowance::NONE,
             newest: None,
             former: Vec::new(),
             admission: AdmissionCheck::new(local),
@@ -153,8 +151,7 @@ impl LimiterWork {
     ) {
         let local = clock.shows(now);
         self.note_lease(lease, local);
-        if allowance != self.allowance {
-            self.allowance = allowance;
+        if allowance != self.admission.allowance {
             self.admission.handle_allowance(allowance, local);
             match &mut self.gate {
                 AnyLimiter::Rate(limiter, _) => limiter.handle_allowance(allowance, local),
