@@ -262,11 +262,10 @@ impl Watched {
         self.nesting.note_learning(learns, local);
     }
 
-    /// Notes that the root still uses `former`. It may grant by that template until
-    /// `granted_until`, by its own clock.
-    pub(crate) fn note_known_late(&mut self, former: &Template, granted_until: Time, now: Time) {
+    /// Notes a decision of the root by a template that the operator has replaced.
+    pub(crate) fn note_known_late(&mut self, former: &Template, now: Time) {
         self.advance(now);
-        self.overshoot.note_known_late(former, granted_until, now);
+        self.overshoot.note_known_late(former, now);
     }
 
     /// Notes what a client may use, by a valid lease and without one.

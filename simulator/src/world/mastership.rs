@@ -79,7 +79,7 @@ impl World<'_> {
             }
             let used = used.and_then(|used| used.find(resource));
             if let Some(former) = used.filter(|_| used != self.templates.find(resource)) {
-                watched.note_known_late(former, local, now);
+                watched.note_known_late(former, now);
             }
         }
     }
