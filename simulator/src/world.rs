@@ -37,7 +37,6 @@ use doorward_engine::id::{HolderName, Incarnation};
 use doorward_engine::templates::Templates;
 use doorward_engine::time::Time;
 use doorward_session::master_finder::MasterFinder;
-use doorward_trace::Row;
 use siphasher::sip::SipHasher13;
 
 use crate::chance::Chance;
@@ -158,10 +157,7 @@ pub struct World<'a> {
     etcd: Etcd,
     /// All templates that the operator wrote, except the last.
     templates_before: Vec<Templates>,
-    traces: Numbered<PlayedTrace<'a>>,
     is_settling: bool,
-    /// Number of looks at the distance from the ideal.
-    looks: u32,
     nesting: nesting::NestingChecks,
     /// True once faults are over.
     is_healed: bool,
@@ -172,12 +168,6 @@ pub struct World<'a> {
     work: Work,
     /// Whether to assert after each event that the books of its node add up.
     asserts: bool,
-}
-
-/// Running trace: the first client of its group, and its next rows.
-struct PlayedTrace<'a> {
-    first: u32,
-    rows: &'a [Row],
 }
 
 impl<'a> World<'a> {
@@ -200,9 +190,7 @@ impl<'a> World<'a> {
             },
             etcd: Etcd::new(scenario, chance.fork(ETCD)),
             templates_before: Vec::new(),
-            traces: Numbered::default(),
             is_settling: false,
-            looks: 0,
             nesting: nesting::NestingChecks::default(),
             is_healed: false,
             recording: Recording::default(),
@@ -218,7 +206,7 @@ impl<'a> World<'a> {
         world.schedule_faults();
         world.describe();
         world.act(Time::ZERO, |world| world.sample());
-        world.look_later();
+        world.look_later(0);
         if let Some(at) = scenario.heal_at {
             world.act(Time::ZERO + at, |world| world.heal());
         }

@@ -10,6 +10,7 @@ use doorward_engine::time::Time;
 use doorward_session::master_finder::MasterFinder;
 
 use crate::scenario::clients::Connection;
+use crate::scenario::demand::Demand;
 use crate::world::agenda::Deed;
 use crate::world::message::{CLIENT_TIMEOUT, CallId, ClientRequest, RequestResult};
 use crate::world::uses::{chance_of, in_flight};
@@ -281,28 +282,23 @@ impl World<'_> {
         self.step_client(number);
     }
 
-    pub(super) fn await_row(&mut self, trace: u32) {
-        if let Some(row) = self.traces[trace].rows.first() {
-            let at = Time::ZERO + row.at();
-            self.act(at, move |world| world.follow_trace(trace));
-        }
-    }
-
-    /// Applies the next rows of a trace.
-    pub(super) fn follow_trace(&mut self, number: u32) {
-        if self.is_healed {
+    /// Applies the rows of a group's trace from that number on, each at its time. `first` is the group's first client.
+    pub(super) fn follow_trace(&mut self, group: u32, first: u32, from: usize) {
+        let (now, scenario) = (self.now, self.scenario);
+        let of_group = scenario.clients.get(group as usize);
+        let of_group = of_group.filter(|_| !self.is_healed);
+        let Some(Demand::Trace(trace)) = of_group.map(|it| &it.first.demand) else {
             return;
-        }
-        let now = self.now.since(Time::ZERO);
-        while let Some((row, rest)) = self.traces[number].rows.split_first()
-            && row.at() <= now
-        {
-            self.traces[number].rows = rest;
-            let client = self.traces[number].first + row.client as u32;
+        };
+        for (number, row) in trace.rows.iter().enumerate().skip(from) {
+            let at = Time::ZERO + row.at();
+            if at > now {
+                return self.act(at, move |world| world.follow_trace(group, first, number));
+            }
+            let client = first + row.client as u32;
             self.clients[client].uses[0].curve = row.wants;
             self.update_wants(client);
         }
-        self.await_row(number);
     }
 }
 
