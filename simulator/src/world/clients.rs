@@ -44,9 +44,10 @@ impl World<'_> {
         client.starts += 1;
         let starts = u64::from(client.starts);
         for (which, it) in (0..).zip(client.uses.iter_mut()) {
-            if begins && let Some(at) = it.begin(now) {
-                self.events
-                    .act(at, move |world| world.follow_curve(number, which));
+            if begins && let Some(next) = it.follow(now) {
+                self.events.act(Time::ZERO + next.at, move |world| {
+                    world.follow_curve(number, which, next.wants);
+                });
             }
             if let Some(limiter) = it.usage.limiter {
                 let chance = chance_of(&self.chance, number, which).fork(starts);
@@ -86,13 +87,17 @@ impl World<'_> {
         }
     }
 
-    /// Applies the next change of a client's demand curve.
-    pub(super) fn follow_curve(&mut self, number: u32, which: u32) {
+    /// Applies a change of a client's demand curve.
+    pub(super) fn follow_curve(&mut self, number: u32, which: u32, wants: f64) {
         if self.is_healed {
             return;
         }
-        if let Some(at) = self.clients[number].uses[which].follow(self.now) {
-            self.act(at, move |world| world.follow_curve(number, which));
+        let it = &mut self.clients[number].uses[which];
+        it.curve = wants;
+        if let Some(next) = it.follow(self.now) {
+            self.act(Time::ZERO + next.at, move |world| {
+                world.follow_curve(number, which, next.wants);
+            });
         }
         self.update_wants(number);
     }
