@@ -43,7 +43,7 @@ pub(crate) struct Place {
     /// Number of servers started so far.
     pub(crate) starts: u64,
     /// Its state directory, if it has one.
-    pub(super) state: StateDirectory,
+    pub(super) state: Option<StateDirectory>,
     /// End of the time in which no candidate can become master.
     pub(crate) unable_until: Time,
     /// Addresses of the parent's servers, as far as the node knows them.
@@ -140,7 +140,7 @@ impl ServerProcess {
             name: place.name.clone(),
             // The seed is random, so each server has its own incarnation.
             incarnation: Incarnation::new(seed).unwrap_or(Incarnation::FIRST),
-            starts: place.state.starts(),
+            starts: place.state.as_ref().map(|state| state.starts),
             seed,
             refresh_floor: floor,
             ..Config::default()

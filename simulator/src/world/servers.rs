@@ -43,7 +43,7 @@ impl World<'_> {
         place.starts += 1;
         let is_alone = place.slots.len() == 1;
         if is_alone && scenario.servers.state_directory {
-            place.state.open();
+            place.state.get_or_insert_default().starts += 1;
         }
         let templates = match place.parent {
             None => self.templates.clone(),
@@ -53,7 +53,8 @@ impl World<'_> {
         let id = server.id;
         let local = place.clock.shows(now);
         if is_alone {
-            let found = place.state.found().filter(|_| place.parent.is_none());
+            let found = place.state.as_ref().filter(|_| place.parent.is_none());
+            let found = found.map(|state| state.found.clone());
             server.replica.handle_alone(found, local);
         }
         place.servers.push(server);
