@@ -267,9 +267,8 @@ impl EtcdStore {
     /// Deletes the key of a node's master. Returns whether it existed.
     pub(crate) fn delete_master(&mut self, node: u32, now: Time) -> bool {
         let delete = Txn {
-            when: Vec::new(),
             then: vec![TxnStep::Delete(EtcdKey::Master)],
-            or_else: Vec::new(),
+            ..Txn::default()
         };
         self.transact(node, &delete, now);
         self.take_change()
