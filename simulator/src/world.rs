@@ -44,11 +44,10 @@ use crate::checker::{Watched, judge};
 use crate::local_clock::LocalClock;
 use crate::numbered::Numbered;
 use crate::recording::{Mark, MarkKind, Recording, Work};
-use crate::scenario::Scenario;
 use crate::scenario::network::Link as Way;
+use crate::scenario::{Scenario, Span};
 use crate::world::agenda::{Deed, Events};
 use crate::world::etcd::Etcd;
-use crate::world::faults::Elections;
 use crate::world::place::Place;
 use crate::world::publish::LastPublished;
 use crate::world::uses::Use;
@@ -153,7 +152,9 @@ pub struct World<'a> {
     wakes: Numbered<Option<Time>>,
     watched: Numbered<Watched>,
     templates: Templates,
-    elections: Elections,
+    /// Present duration of elections, and the number of changes of it.
+    elections: Span,
+    election_changes: u32,
     etcd: Etcd,
     /// All templates that the operator wrote, except the last.
     templates_before: Vec<Templates>,
@@ -184,10 +185,8 @@ impl<'a> World<'a> {
             wakes: Numbered::default(),
             watched: Numbered::default(),
             templates: scenario.templates.clone(),
-            elections: Elections {
-                take: scenario.servers.election,
-                changes: 0,
-            },
+            elections: scenario.servers.election,
+            election_changes: 0,
             etcd: Etcd::new(scenario, chance.fork(ETCD)),
             templates_before: Vec::new(),
             is_settling: false,

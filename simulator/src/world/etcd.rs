@@ -126,7 +126,7 @@ impl World<'_> {
         if ends > now {
             return self.schedule_lease_check(lease, ends);
         }
-        let (least, most) = self.elections.take;
+        let (least, most) = self.elections;
         let later = (Duration::ZERO, most.saturating_sub(least));
         let until = lasts_until.unwrap_or_else(|| now + self.etcd.some_time(later));
         self.etcd.store.keep(lease, until);

@@ -13,7 +13,7 @@ impl World<'_> {
     /// Kills a node's master. For `length` no candidate can win; without it, for as long as an
     /// election takes.
     pub(super) fn kill(&mut self, node: &NodeChoice, length: Option<Span>) {
-        let lasts = length.unwrap_or(self.elections.take);
+        let lasts = length.unwrap_or(self.elections);
         let text = |name: &str| format!("{name} loses its master");
         let (number, until) = self.begin_at(node, lasts, MarkKind::Kill, text);
         self.note(5, number.into(), 0.0);
@@ -41,7 +41,7 @@ impl World<'_> {
     pub(super) fn restart(&mut self, node: &NodeChoice, length: Span) {
         let number = self.choose(node);
         let until = self.end_of(length);
-        let succession = self.end_of(self.elections.take);
+        let succession = self.end_of(self.elections);
         let has_election = self.places[number].slots.len() > 1;
         let text = format!("{}'s master restarts", self.places[number].name);
         let over = if has_election { succession } else { until };

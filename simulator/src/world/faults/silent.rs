@@ -40,7 +40,7 @@ impl World<'_> {
         let now = self.now;
         let text = |name: &str| format!("{name}'s master is frozen");
         let (number, until) = self.begin_at(node, length, MarkKind::Freeze, text);
-        let succession = self.end_of(self.elections.take);
+        let succession = self.end_of(self.elections);
         let server = self.leader(number).and_then(|id| self.server_of(id));
         let Some(server) = server.filter(|server| !server.is_frozen(now)) else {
             return;
@@ -84,7 +84,7 @@ impl World<'_> {
         };
         let text = |name: &str| format!("etcd is cut off from {servers} of {name}{lost}");
         let (number, until) = self.begin_at(node, length, MarkKind::Isolate, text);
-        let succession = self.end_of(self.elections.take);
+        let succession = self.end_of(self.elections);
         if self.places[number].slots.len() == 1 {
             return;
         }
