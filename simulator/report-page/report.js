@@ -658,7 +658,7 @@ function render(sides) {
   const left = resources.length - shown.length;
   document.querySelector("main").replaceChildren(...[
     heading(sides, resources), shown.map((it) => it.first), limitsSection(sides), eventsSection(sides, end), shown.map((it) => it.rest),
-    left > 0 ? how(`${several(left, "more resource")} in the CSV files.`) : null, sides.length === 1 ? runSection(sides[0]) : null,
+    left > 0 ? how(`${several(left, "more resource")} in recording.json.`) : null, sides.length === 1 ? runSection(sides[0]) : null,
   ].flat(Infinity).filter(Boolean));
 }
 
@@ -725,4 +725,4 @@ addEventListener("dragover", (event) => event.preventDefault());
 addEventListener("drop", (event) => { event.preventDefault(); open(event.dataTransfer.files); });
 addEventListener("keydown", (event) => { if (event.key === "Escape") { tip.hidden = true; pin(null); } });
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => drawn.forEach(({ plot }) => plot?.redraw()));
-showRecordings(JSON.parse(document.getElementById("recordings").textContent));
+showRecordings(JSON.parse(document.getElementById("recordings").textContent).map((recording) => ({ name: recording.scenario, recording })));

@@ -135,7 +135,6 @@ pub struct Watched {
     waits: WaitSums,
     pub(crate) safe_use: SafeUse,
     pub(crate) comebacks: Comebacks,
-    end: Time,
     /// Decisions by servers that were not master.
     pub(crate) mastership: MastershipChecker,
     /// Most requests of one client within a second, and the start of that second.
@@ -166,7 +165,6 @@ impl Watched {
             waits: WaitSums::default(),
             safe_use: SafeUse::default(),
             comebacks: with(|it: &mut Comebacks| it.settled_after = settled_after),
-            end: settled_after,
             mastership: MastershipChecker::default(),
             requests: Extreme::default(),
         }
@@ -262,11 +260,10 @@ impl Watched {
         self.nesting.note_learning(learns, local);
     }
 
-    /// Notes that the root still uses `former`. It may grant by that template until
-    /// `granted_until`, by its own clock.
-    pub(crate) fn note_known_late(&mut self, former: &Template, granted_until: Time, now: Time) {
+    /// Notes a decision of the root by a template that the operator has replaced.
+    pub(crate) fn note_known_late(&mut self, former: &Template, now: Time) {
         self.advance(now);
-        self.overshoot.note_known_late(former, granted_until, now);
+        self.overshoot.note_known_late(former, now);
     }
 
     /// Notes what a client may use, by a valid lease and without one.
@@ -362,7 +359,7 @@ impl Watched {
 
     /// Returns the figures of a client over the whole run, without its name.
     pub(crate) fn figures_of(&self, client: u32) -> ClientFigures {
-        let seconds = self.end.since(self.settled_after).as_secs_f64();
+        let seconds = self.averages.since.since(self.settled_after).as_secs_f64();
         let shortage = &self.accounts[client].shortage;
         shortage.figures(seconds, self.fairness.count)
     }
@@ -376,7 +373,6 @@ impl Watched {
 
     /// Ends the run.
     pub fn finish(&mut self, now: Time) {
-        self.end = now;
         self.advance(now);
         self.look(now);
         self.overshoot.finish(now);

@@ -81,7 +81,7 @@ mod tests {
 
     use super::*;
     use crate::scenario::demand::Demand;
-    use doorward_trace::{Trace, TraceSource};
+    use doorward_trace::Trace;
 
     fn files(folder: &str, ending: &str) -> Vec<PathBuf> {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
@@ -150,7 +150,7 @@ mod tests {
         };
         for path in files("traces", "csv") {
             let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
-            let trace = Trace::read(&TraceSource::File(path), 100, 100_000)
+            let trace = Trace::read(&name, fs::File::open(path), 100, 100_000)
                 .unwrap_or_else(|error| panic!("{error}"));
             assert_eq!(trace.clients.len(), clients(&name), "{name}");
         }

@@ -136,14 +136,19 @@ impl Scenario {
 
     /// Whether etcd is ever restored from a backup.
     pub fn restores_etcd(&self) -> bool {
-        let mut events = self.faults.iter().flat_map(|fault| &fault.choices);
-        events.any(|(_, event)| matches!(event, Event::Etcd { back: Some(_), .. }))
+        let mut events = self.events();
+        events.any(|event| matches!(event, Event::Etcd { back: Some(_), .. }))
+    }
+
+    /// All events of faults.
+    pub fn events(&self) -> impl Iterator<Item = &Event> {
+        let choices = self.faults.iter().flat_map(|fault| &fault.choices);
+        choices.map(|(_, event)| event)
     }
 
     /// All templates that are ever in force: those at the start, and those of every edit.
     pub fn templates_ever(&self) -> impl Iterator<Item = &Template> {
-        let events = self.faults.iter().flat_map(|fault| &fault.choices);
-        let edits = events.filter_map(|(_, event)| match event {
+        let edits = self.events().filter_map(|event| match event {
             Event::Edit { templates } => Some(templates),
             _ => None,
         });

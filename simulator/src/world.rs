@@ -30,7 +30,6 @@ mod uses;
 mod work;
 
 use std::hash::Hasher;
-use std::iter::Peekable;
 use std::time::Duration;
 
 use doorward::state::ClientState;
@@ -45,13 +44,10 @@ use crate::checker::{Watched, judge};
 use crate::local_clock::LocalClock;
 use crate::numbered::Numbered;
 use crate::recording::{Mark, MarkKind, Recording, Work};
-use crate::scenario::Scenario;
-use crate::scenario::demand::PlayedRow;
 use crate::scenario::network::Link as Way;
+use crate::scenario::{Scenario, Span};
 use crate::world::agenda::{Deed, Events};
 use crate::world::etcd::Etcd;
-use crate::world::faults::Elections;
-use crate::world::parting::Parting;
 use crate::world::place::Place;
 use crate::world::publish::LastPublished;
 use crate::world::uses::Use;
@@ -95,8 +91,8 @@ struct ClientProcess<'a> {
     /// Number of starts. Messages of earlier runs do not count for the present one.
     starts: u32,
     seen: LastPublished,
-    /// Releases under way, if any.
-    parting: Option<Box<Parting>>,
+    /// True if it ends once no call is under way.
+    is_leaving: bool,
 }
 
 impl<'a> ClientProcess<'a> {
@@ -130,7 +126,7 @@ impl<'a> ClientProcess<'a> {
             down_until: Time::ZERO,
             starts: 0,
             seen: LastPublished::default(),
-            parting: None,
+            is_leaving: false,
         }
     }
 
@@ -156,14 +152,13 @@ pub struct World<'a> {
     wakes: Numbered<Option<Time>>,
     watched: Numbered<Watched>,
     templates: Templates,
-    elections: Elections,
+    /// Present duration of elections, and the number of changes of it.
+    elections: Span,
+    election_changes: u32,
     etcd: Etcd,
     /// All templates that the operator wrote, except the last.
     templates_before: Vec<Templates>,
-    traces: Numbered<PlayedTrace<'a>>,
     is_settling: bool,
-    /// Number of looks at the distance from the ideal.
-    looks: u32,
     nesting: nesting::NestingChecks,
     /// True once faults are over.
     is_healed: bool,
@@ -174,12 +169,6 @@ pub struct World<'a> {
     work: Work,
     /// Whether to assert after each event that the books of its node add up.
     asserts: bool,
-}
-
-/// Running trace: the first client of its group, and its next rows.
-struct PlayedTrace<'a> {
-    first: u32,
-    rows: Peekable<Box<dyn Iterator<Item = PlayedRow> + 'a>>,
 }
 
 impl<'a> World<'a> {
@@ -196,15 +185,11 @@ impl<'a> World<'a> {
             wakes: Numbered::default(),
             watched: Numbered::default(),
             templates: scenario.templates.clone(),
-            elections: Elections {
-                take: scenario.servers.election,
-                changes: 0,
-            },
+            elections: scenario.servers.election,
+            election_changes: 0,
             etcd: Etcd::new(scenario, chance.fork(ETCD)),
             templates_before: Vec::new(),
-            traces: Numbered::default(),
             is_settling: false,
-            looks: 0,
             nesting: nesting::NestingChecks::default(),
             is_healed: false,
             recording: Recording::default(),
@@ -220,7 +205,7 @@ impl<'a> World<'a> {
         world.schedule_faults();
         world.describe();
         world.act(Time::ZERO, |world| world.sample());
-        world.look_later();
+        world.look_later(0);
         if let Some(at) = scenario.heal_at {
             world.act(Time::ZERO + at, |world| world.heal());
         }

@@ -31,16 +31,13 @@ use crate::failure::Failure;
 use crate::interruption::interruption;
 use crate::output;
 use doorward_server::clock::Clock;
-use doorward_trace::{Trace, TraceSource};
+use doorward_trace::Trace;
 
 /// The resource that everyone shares.
 const RESOURCE: &str = "demo";
 
 /// The demand.
-const TRACE: TraceSource = TraceSource::BuiltIn {
-    name: "demo.csv",
-    text: include_str!("../demo/demo.csv"),
-};
+const TRACE: &str = include_str!("../demo/demo.csv");
 
 /// Interval between two measurements, and two drawings.
 const TICK: Duration = Duration::from_millis(100);
@@ -82,7 +79,7 @@ pub(crate) async fn run(flags: DemoFlags) -> Result<(), Failure> {
 }
 
 async fn show(flags: DemoFlags) -> anyhow::Result<()> {
-    let trace = Trace::read(&TRACE, usize::MAX, usize::MAX)?;
+    let trace = Trace::read("demo.csv", Ok(TRACE.as_bytes()), usize::MAX, usize::MAX)?;
     files::raise_limit();
     let outline = Outline::new(trace.clients.clone());
     let servers = DemoServers::start(flags.capacity).await?;

@@ -124,12 +124,11 @@ impl Overshoot {
         }
     }
 
-    /// Notes that the root still uses `former`. It may grant by that template until
-    /// `granted_until`, by its own clock.
-    pub(super) fn note_known_late(&mut self, former: &Template, granted_until: Time, now: Time) {
+    /// Notes a decision of the root by a template that the operator has replaced.
+    pub(super) fn note_known_late(&mut self, former: &Template, now: Time) {
         let capacity = former.capacity.get();
         let local = self.clock.shows(now);
-        let until = granted_until + former.algorithm.lease_length;
+        let until = local + former.algorithm.lease_length;
         let until = self.former_leases_end.max(until);
         self.former_leases_end = until;
         if self.total > Total::of(&former.algorithm) {

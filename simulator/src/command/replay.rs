@@ -4,8 +4,9 @@
 //! and the run takes as long as the trace. Its only limit is that clients never exceed the
 //! capacity.
 
-use std::fs;
+use std::fs::{self, File};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{anyhow, bail};
@@ -15,8 +16,8 @@ use doorward_engine::templates::{Template, Templates};
 use doorward_simulator::scenario::demand::{Demand, Trace};
 use doorward_simulator::scenario::read::file_stem;
 use doorward_simulator::scenario::templates::{ids, written};
-use doorward_simulator::scenario::{CLIENTS_MAX, DURATION_MAX, Scenario, TRACE_ROWS_MAX};
-use doorward_trace::TraceSource;
+use doorward_simulator::scenario::{DURATION_MAX, Scenario};
+use doorward_trace::Row;
 use humantime::format_duration;
 use serde_json::json;
 
@@ -40,10 +41,15 @@ pub(crate) fn run(flags: &ReplayFlags) -> Result<(), Failure> {
 
 fn scenario(flags: &ReplayFlags) -> anyhow::Result<Scenario> {
     let (templates, resource) = templates(flags)?;
-    let source = TraceSource::File(flags.trace.clone());
-    let read = doorward_trace::Trace::read(&source, CLIENTS_MAX, TRACE_ROWS_MAX)?;
-    let duration = read.length().as_secs_f64() / flags.speed;
-    let duration = Duration::try_from_secs_f64(duration).unwrap_or(Duration::MAX);
+    let mut trace = Trace {
+        file: flags.trace.display().to_string(),
+        clients: Vec::new(),
+        rows: Arc::default(),
+        speed: flags.speed,
+        scale: flags.scale,
+    };
+    trace.read(File::open(&flags.trace))?;
+    let duration = trace.rows.last().map_or(Duration::ZERO, Row::at);
     if duration < Duration::from_secs(1) || duration > DURATION_MAX {
         let advice = "choose --speed so that it takes between 1 s and 365 days";
         bail!("the trace would take {duration:?}; {advice}");
@@ -63,14 +69,8 @@ fn scenario(flags: &ReplayFlags) -> anyhow::Result<Scenario> {
     });
     let mut scenario = Scenario::parse(&file.to_string(), &name, Path::new(""))?;
     if let [group] = scenario.clients.as_mut_slice() {
-        group.count = read.clients.len();
-        group.first.demand = Demand::Trace(Trace {
-            file: flags.trace.display().to_string(),
-            clients: read.clients,
-            rows: read.rows.into(),
-            speed: flags.speed,
-            scale: flags.scale,
-        });
+        group.count = trace.clients.len();
+        group.first.demand = Demand::Trace(trace);
     }
     if let Some(nodes) = &flags.tree {
         scenario.nodes = nodes.to_vec();

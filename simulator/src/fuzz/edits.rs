@@ -7,7 +7,8 @@ use doorward_engine::templates::TemplateSpec;
 use crate::chance::Chance;
 use crate::fuzz::draft::{Draft, Part, Quality, Strength};
 use crate::fuzz::templates::written;
-use crate::scenario::fault::{Event, Fault, NodeChoice};
+use crate::scenario::Scenario;
+use crate::scenario::fault::{Event, NodeChoice};
 
 /// Longest lease length of any template. A root that may forget the length of earlier leases learns
 /// for this long. After a restart soon after leases were made shorter it knows only the new length,
@@ -21,7 +22,7 @@ pub(super) fn draw(draft: &mut Draft) {
     let lengths = strength == Strength::Much;
     let root = draft.scenario.nodes.first();
     let is_alone = root.is_some_and(|root| root.candidates == 1);
-    if lengths && (is_alone || forgets(&draft.scenario.faults)) {
+    if lengths && (is_alone || forgets(&draft.scenario)) {
         for spec in &mut draft.specs {
             spec.learning_mode_duration = Some(LEARNING);
         }
@@ -35,14 +36,11 @@ pub(super) fn draw(draft: &mut Draft) {
 
 /// Returns whether etcd may lose the longest lease length of the root while no candidate runs that
 /// remembers it.
-fn forgets(faults: &[Fault]) -> bool {
-    let happens = |of: &dyn Fn(&Event) -> bool| {
-        let mut events = faults.iter().flat_map(|fault| &fault.choices);
-        events.any(|(_, event)| of(event))
-    };
+fn forgets(scenario: &Scenario) -> bool {
     let root = NodeChoice::of("root");
-    happens(&|event| matches!(event, Event::Etcd { .. }))
-        && happens(&|event| matches!(event, Event::Stop { node, .. } if *node == root))
+    let is_loss = |event: &Event| matches!(event, Event::Etcd { .. });
+    let is_stop = |event: &Event| matches!(event, Event::Stop { node, .. } if *node == root);
+    scenario.events().any(is_loss) && scenario.events().any(is_stop)
 }
 
 /// Draws changes to the templates; to lengths only if `lengths` is set.

@@ -1,8 +1,8 @@
 //! Shrinks scenarios that fail, to fewer faults and fewer clients that still fail in the same way.
 
 use crate::fuzz::{FoundFailure, play};
-use crate::scenario::fault::Event;
-use crate::scenario::{ClientGroup, Scenario};
+use crate::scenario::Scenario;
+use crate::scenario::fault::ClientChoice;
 
 /// Shrinks a scenario for as long as it breaks the same promise.
 pub fn shrink(whole: &Scenario, failure: &FoundFailure) -> Scenario {
@@ -43,15 +43,11 @@ pub fn shrink(whole: &Scenario, failure: &FoundFailure) -> Scenario {
 fn first_clients(whole: &Scenario, clients: usize) -> Scenario {
     let mut scenario = whole.clone();
     scenario.clients.truncate(clients);
+    let kept = &scenario.clients;
     scenario.faults.retain(|fault| {
+        let has_clients = |choice: &ClientChoice| kept.iter().any(|it| choice.is_of(it));
         let mut events = fault.choices.iter();
-        events.any(|(_, event)| !is_of_others(event, &scenario.clients))
+        events.any(|(_, event)| event.clients().is_none_or(has_clients))
     });
     scenario
-}
-
-/// Returns whether an event affects only other clients.
-fn is_of_others(event: &Event, clients: &[ClientGroup]) -> bool {
-    let choice = event.clients();
-    choice.is_some_and(|choice| !clients.iter().any(|group| choice.is_of(group)))
 }

@@ -24,10 +24,7 @@ pub fn write(out: &mut dyn Write, recording: &Recording) -> io::Result<()> {
                 writeln!(out, "{PALETTE}{BASE}{UPLOT_STYLE}\n{STYLE}")?;
             }
             "{{vocabulary}}" => write_script(out, &figures::vocabulary())?,
-            "{{recordings}}" => {
-                let (name, recording) = (&recording.scenario, WithWords::of(recording));
-                write_script(out, &[Named { name, recording }])?;
-            }
+            "{{recordings}}" => write_script(out, &[WithWords::of(recording)])?,
             "{{uplot}}" => {
                 let license = UPLOT_LICENSE.trim();
                 writeln!(out, "/*! uPlot\n{license}\n*/\n{UPLOT}")?;
@@ -37,12 +34,6 @@ pub fn write(out: &mut dyn Write, recording: &Recording) -> io::Result<()> {
         }
     }
     Ok(())
-}
-
-#[derive(Serialize)]
-struct Named<'a> {
-    name: &'a str,
-    recording: WithWords<'a>,
 }
 
 /// Writes a value for a `<script>` element: without `<`, no text in it ends the element.
@@ -73,12 +64,8 @@ mod tests {
         let run = played();
         let page = page(&run);
         let data = embedded(&page);
-        assert_eq!(data[0]["name"], "small");
-        assert_eq!(
-            data[0]["recording"]["words"]["headline"],
-            "All 2 limits hold."
-        );
-        let read: Recording = serde_json::from_value(data[0]["recording"].clone()).unwrap();
+        assert_eq!(data[0]["words"]["headline"], "All 2 limits hold.");
+        let read: Recording = serde_json::from_value(data[0].clone()).unwrap();
         assert_eq!(read, *run);
         for outside in ["src=", "href=\"http", "@import", "url(", "fetch(", "{{"] {
             let count = page.matches(outside).count();
@@ -98,7 +85,6 @@ mod tests {
         );
         assert_eq!(page.matches("<!--").count(), empty.matches("<!--").count());
         let data = embedded(&page);
-        assert_eq!(data[0]["name"], run.scenario.as_str());
-        assert_eq!(data[0]["recording"]["scenario"], run.scenario.as_str());
+        assert_eq!(data[0]["scenario"], run.scenario.as_str());
     }
 }

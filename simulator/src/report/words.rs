@@ -95,7 +95,7 @@ fn notes(recording: &Recording) -> Vec<String> {
         format!("{id} was not at rest at the end, and had not been for {time}.")
     }));
     if let [one] = recording.resources.as_slice() {
-        notes.extend(demand(&one.figures));
+        notes.push(demand(&one.figures));
     }
     if recording.settled_after_s > 0.0 && recording.settled_after_s < recording.duration_s {
         let begin = clock(recording.settled_after_s);
@@ -124,17 +124,14 @@ fn overshoot(resources: &[ResourceRecording]) -> Vec<String> {
     }
 }
 
-/// Says whether there was enough; None if that was not measured.
-fn demand(figures: &Figures) -> Option<String> {
-    let met = Some(figures.demand_met).filter(|met| met.is_finite())?;
-    let (met, scarce) = (percent(met), percent(figures.scarce));
+/// Says whether there was enough.
+fn demand(figures: &Figures) -> String {
+    let (met, scarce) = (percent(figures.demand_met), percent(figures.scarce));
     let demand = match figures.scarce > 0.0 {
         true => format!("exceeded the capacity for {scarce} of the time"),
         false => "never exceeded the capacity".to_owned(),
     };
-    Some(format!(
-        "Clients got {met} of what they wanted; demand {demand}."
-    ))
+    format!("Clients got {met} of what they wanted; demand {demand}.")
 }
 
 fn facts(recording: &Recording) -> Vec<String> {

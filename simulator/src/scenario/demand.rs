@@ -9,8 +9,8 @@ use std::time::Duration;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 pub use crate::scenario::demand::diurnal::Diurnal;
+pub use crate::scenario::demand::traced::Trace;
 use crate::scenario::demand::traced::TraceForm;
-pub use crate::scenario::demand::traced::{PlayedRow, Trace};
 use crate::scenario::forms::{
     Amount, As, Form, Never, Part, STEP_MIN, Step, Time, UNSAID, seconds, unsaid,
 };

@@ -6,6 +6,7 @@ use std::time::Duration;
 use doorward_engine::amount::Amount as EngineAmount;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
 
 #[cfg(test)]
 use crate::scenario::schema_tests::schema;
@@ -189,21 +190,15 @@ durations! {
 
 /// Seconds, or written out; up to a year.
 fn duration<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
-    let duration = match Plain::deserialize(from)? {
-        Plain::Seconds(seconds) => Duration::try_from_secs_f64(seconds).ok(),
-        Plain::Text(text) => humantime::parse_duration(&text).ok(),
+    let duration = match Value::deserialize(from)? {
+        Value::String(text) => humantime::parse_duration(&text).ok(),
+        seconds => seconds
+            .as_f64()
+            .and_then(|it| Duration::try_from_secs_f64(it).ok()),
     };
     let duration = duration.filter(|duration| *duration <= DURATION_MAX);
     let message = "give seconds, or a duration such as 15s or 2m, up to 365 days";
     duration.ok_or_else(|| D::Error::custom(message))
-}
-
-/// A number, or a text.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Plain {
-    Seconds(f64),
-    Text(String),
 }
 
 /// A shape that a value cannot have.

@@ -16,7 +16,7 @@ const ROUNDING: f64 = 1e-6;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AdmissionCheck {
-    allowance: Allowance,
+    pub(crate) allowance: Allowance,
     /// End of the time counted so far.
     at: Time,
     /// Largest surplus of admissions over income, over all spans that end now.

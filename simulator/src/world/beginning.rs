@@ -1,11 +1,13 @@
 //! Builds the start of a run: the tree, the clients and the watched resources.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use doorward_engine::id::{HolderName, ResourceId};
 use doorward_engine::time::Time;
 use doorward_session::address::Address;
 use doorward_session::master_finder::MasterFinder;
+use doorward_trace::Row;
 
 use crate::checker::Watched;
 use crate::recording::{NodeInfo, Recording, ResourceRecording};
@@ -14,7 +16,7 @@ use crate::scenario::demand::demand_player::DemandPlayer;
 use crate::scenario::usage::Usage;
 use crate::world::place::{Place, ServerSlot};
 use crate::world::uses::{Use, chance_of};
-use crate::world::{ClientProcess, PlayedTrace, World};
+use crate::world::{ClientProcess, World};
 
 impl World<'_> {
     /// Builds the tree.
@@ -98,10 +100,10 @@ impl World<'_> {
                 });
             }
             if let Demand::Trace(trace) = &group.first.demand {
-                let rows: Box<dyn Iterator<Item = _>> = Box::new(trace.played());
-                let rows = rows.peekable();
-                let number = self.traces.push(PlayedTrace { first, rows });
-                self.await_row(number);
+                let begins = trace.rows.first().map_or(Duration::ZERO, Row::at);
+                self.act(Time::ZERO + begins, move |world| {
+                    world.follow_trace(number, first, 0);
+                });
             }
         }
     }

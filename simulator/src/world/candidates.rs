@@ -57,7 +57,7 @@ impl World<'_> {
             return;
         };
         let address = place.addresses.get(server.slot as usize);
-        let templates = &server.templates;
+        let templates = server.node().templates();
         let config = CandidateConfig {
             address: SmolStr::new(address.map_or("", Address::as_str)),
             server: format_smolstr!("{}-{}", id.place, id.term),
@@ -72,7 +72,7 @@ impl World<'_> {
         let mut candidacy = Candidacy::default();
         candidacy.follow.heard_at = now;
         server.candidacy = Some(Box::new(candidacy));
-        self.send_etcd_news(now, id, move |world| world.read_keys(id));
+        self.send_news(now, id, move |world| world.read_keys(id));
         self.input(id, |replica, now| {
             replica.handle_election(config, now);
             replica.change_candidate(|candidate, now| candidate.handle_able(is_able, now), now);
@@ -90,11 +90,6 @@ impl World<'_> {
         let servers = self.places[place].servers.iter();
         let candidates = servers.filter(|server| server.candidacy.is_some());
         candidates.map(|server| server.id).collect()
-    }
-
-    /// Makes a server hand over: it resigns and ends, and another process starts in its place.
-    pub(super) fn resign(&mut self, id: ServerId) {
-        self.input_candidate(id, Candidate::handle_resign);
     }
 
     /// Passes an input to the candidate of a server, and drives the server.
@@ -141,27 +136,9 @@ impl World<'_> {
 
     /// Gives new templates to a server of the root.
     pub(super) fn offer_templates(&mut self, id: ServerId, templates: Templates) {
-        if let Some(server) = self.server_of(id) {
-            server.templates_waiting.push_back(templates.clone());
-        }
         self.input(id, |replica, now| {
             let active = replica.node().active_templates();
             replica.handle_templates(PreparedTemplates::new(active, templates), now);
         });
-    }
-
-    /// Notes that a server has put its templates up to this number in force.
-    pub(super) fn note_templates_applied(&mut self, id: ServerId, number: u64) {
-        while let Some((server, local)) = self.server_at(id)
-            && server.templates_applied < number
-            && let Some(templates) = server.templates_waiting.pop_front()
-        {
-            server.templates_applied += 1;
-            let former = std::mem::replace(&mut server.templates, templates);
-            let is_elected = server.candidacy.is_some();
-            if is_elected && server.node().mastership(local).is_master() {
-                self.note_granted_by(&former, local);
-            }
-        }
     }
 }

@@ -10,6 +10,7 @@ use doorward_engine::time::Time;
 use doorward_session::master_finder::MasterFinder;
 
 use crate::scenario::clients::Connection;
+use crate::scenario::demand::Demand;
 use crate::world::agenda::Deed;
 use crate::world::message::{CLIENT_TIMEOUT, CallId, ClientRequest, RequestResult};
 use crate::world::uses::{chance_of, in_flight};
@@ -43,9 +44,10 @@ impl World<'_> {
         client.starts += 1;
         let starts = u64::from(client.starts);
         for (which, it) in (0..).zip(client.uses.iter_mut()) {
-            if begins && let Some(at) = it.begin(now) {
-                self.events
-                    .act(at, move |world| world.follow_curve(number, which));
+            if begins && let Some(next) = it.follow(now) {
+                self.events.act(Time::ZERO + next.at, move |world| {
+                    world.follow_curve(number, which, next.wants);
+                });
             }
             if let Some(limiter) = it.usage.limiter {
                 let chance = chance_of(&self.chance, number, which).fork(starts);
@@ -58,7 +60,7 @@ impl World<'_> {
         }
         client.state = Some(state);
         client.connected = None;
-        client.parting = None;
+        client.is_leaving = false;
         // It keeps its configured addresses and forgets the master.
         client.finder = MasterFinder::new(Arc::clone(client.finder.known()));
         self.report_wants(number);
@@ -69,7 +71,7 @@ impl World<'_> {
     pub(super) fn crash_client(&mut self, number: u32, until: Time) {
         let client = &mut self.clients[number];
         client.state = None;
-        client.parting = None;
+        client.is_leaving = false;
         client.down_until = client.down_until.max(until);
         client.uses.iter_mut().for_each(|it| it.work = None);
         self.wakes[number] = None;
@@ -85,13 +87,17 @@ impl World<'_> {
         }
     }
 
-    /// Applies the next change of a client's demand curve.
-    pub(super) fn follow_curve(&mut self, number: u32, which: u32) {
+    /// Applies a change of a client's demand curve.
+    pub(super) fn follow_curve(&mut self, number: u32, which: u32, wants: f64) {
         if self.is_healed {
             return;
         }
-        if let Some(at) = self.clients[number].uses[which].follow(self.now) {
-            self.act(at, move |world| world.follow_curve(number, which));
+        let it = &mut self.clients[number].uses[which];
+        it.curve = wants;
+        if let Some(next) = it.follow(self.now) {
+            self.act(Time::ZERO + next.at, move |world| {
+                world.follow_curve(number, which, next.wants);
+            });
         }
         self.update_wants(number);
     }
@@ -185,7 +191,7 @@ impl World<'_> {
             state.ask(id, wants);
             self.report_wants(number);
             self.step_client(number);
-        } else if client.parting.is_some() {
+        } else if client.is_leaving || it.closed_until > now {
             self.step_client(number);
         } else {
             self.publish(number);
@@ -281,25 +287,23 @@ impl World<'_> {
         self.step_client(number);
     }
 
-    pub(super) fn await_row(&mut self, trace: u32) {
-        if let Some(row) = self.traces[trace].rows.peek() {
-            let at = Time::ZERO + row.at;
-            self.act(at, move |world| world.follow_trace(trace));
-        }
-    }
-
-    /// Applies the next rows of a trace.
-    pub(super) fn follow_trace(&mut self, number: u32) {
-        if self.is_healed {
+    /// Applies the rows of a group's trace from that number on, each at its time. `first` is the group's first client.
+    pub(super) fn follow_trace(&mut self, group: u32, first: u32, from: usize) {
+        let (now, scenario) = (self.now, self.scenario);
+        let of_group = scenario.clients.get(group as usize);
+        let of_group = of_group.filter(|_| !self.is_healed);
+        let Some(Demand::Trace(trace)) = of_group.map(|it| &it.first.demand) else {
             return;
-        }
-        let now = self.now.since(Time::ZERO);
-        while let Some(row) = self.traces[number].rows.next_if(|row| row.at <= now) {
-            let client = self.traces[number].first + row.client as u32;
+        };
+        for (number, row) in trace.rows.iter().enumerate().skip(from) {
+            let at = Time::ZERO + row.at();
+            if at > now {
+                return self.act(at, move |world| world.follow_trace(group, first, number));
+            }
+            let client = first + row.client as u32;
             self.clients[client].uses[0].curve = row.wants;
             self.update_wants(client);
         }
-        self.await_row(number);
     }
 }
 

@@ -11,7 +11,6 @@ mod calls;
 pub(crate) mod store;
 mod watches;
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use doorward_engine::time::Time;
@@ -22,7 +21,7 @@ use crate::scenario::Scenario;
 use crate::scenario::fault::Span;
 use crate::world::World;
 use crate::world::agenda::Deed;
-use crate::world::etcd::store::EtcdStore;
+use crate::world::etcd::store::{EtcdStore, StoredLease};
 pub(crate) use crate::world::etcd::watches::KeyWatch;
 use crate::world::message::ServerId;
 
@@ -35,10 +34,6 @@ pub(crate) struct Etcd {
     pub(crate) store: EtcdStore,
     /// Random stream of etcd alone.
     pub(crate) chance: Chance,
-    /// Leases with a scheduled check of their end.
-    timed: BTreeSet<LeaseId>,
-    /// Earliest end of leases that last longer than they must.
-    pub(crate) lasting: BTreeMap<LeaseId, Time>,
     /// True before the run begins: nothing takes time, so that every node elects a master.
     pub(crate) is_quick: bool,
 }
@@ -70,8 +65,6 @@ impl Etcd {
         Self {
             store: EtcdStore::new(scenario.nodes.len(), scenario.restores_etcd()),
             chance,
-            timed: BTreeSet::new(),
-            lasting: BTreeMap::new(),
             is_quick: false,
         }
     }
@@ -101,44 +94,42 @@ impl Etcd {
 
 impl World<'_> {
     /// Sends a message to a server, which handles it when it is not frozen.
-    pub(super) fn send_etcd_news(&mut self, at: Time, to: ServerId, handle: impl Deed) {
-        self.act(at, move |world| world.handle_etcd_news(to, handle));
+    pub(super) fn send_news(&mut self, at: Time, to: ServerId, handle: impl Deed) {
+        self.act(at, move |world| world.handle_news(to, handle));
     }
 
-    pub(super) fn handle_etcd_news(&mut self, to: ServerId, handle: impl Deed) {
+    pub(super) fn handle_news(&mut self, to: ServerId, handle: impl Deed) {
         let now = self.now;
         let Some(server) = self.server_of(to) else {
             return;
         };
         if server.is_frozen(now) {
-            return server.backlog.etcd.push(Box::new(handle));
+            return server.backlog.news.push(Box::new(handle));
         }
         handle(self);
     }
 
     /// Schedules a check of a lease's end.
     fn schedule_lease_check(&mut self, lease: LeaseId, at: Time) {
-        if self.etcd.timed.insert(lease) {
-            self.act(at, move |world| world.check_lease(lease));
-        }
+        self.act(at, move |world| world.check_lease(lease));
     }
 
     /// Ends a lease unless it was renewed.
     pub(super) fn check_lease(&mut self, lease: LeaseId) {
         let now = self.now;
-        self.etcd.timed.remove(&lease);
-        let Some(ends) = self.etcd.store.lease(lease).map(|it| it.ends) else {
-            self.etcd.lasting.remove(&lease);
+        let Some(StoredLease {
+            ends, lasts_until, ..
+        }) = self.etcd.store.lease(lease).copied()
+        else {
             return;
         };
         if ends > now {
             return self.schedule_lease_check(lease, ends);
         }
-        let (least, most) = self.elections.take;
+        let (least, most) = self.elections;
         let later = (Duration::ZERO, most.saturating_sub(least));
-        let until = self.etcd.lasting.get(&lease).copied();
-        let until = until.unwrap_or_else(|| now + self.etcd.some_time(later));
-        self.etcd.lasting.insert(lease, until);
+        let until = lasts_until.unwrap_or_else(|| now + self.etcd.some_time(later));
+        self.etcd.store.keep(lease, until);
         if until > now {
             return self.schedule_lease_check(lease, until);
         }
@@ -148,7 +139,6 @@ impl World<'_> {
     /// Ends a lease now.
     pub(super) fn end_lease(&mut self, lease: LeaseId) {
         let node = self.etcd.store.lease(lease).map(|it| it.node);
-        self.etcd.lasting.remove(&lease);
         self.etcd.store.end(lease, self.now);
         if let Some(node) = node.filter(|_| self.etcd.store.take_change()) {
             self.send_keys(node);
@@ -159,7 +149,6 @@ impl World<'_> {
     pub(super) fn restore_etcd(&mut self, then: Option<Time>) {
         let now = self.now;
         self.etcd.store.restore(then, now);
-        self.etcd.lasting.clear();
         for (lease, ends) in self.etcd.store.leases() {
             self.schedule_lease_check(lease, ends);
         }

@@ -20,14 +20,6 @@ use crate::world::World;
 use crate::world::message::CLIENT_TIMEOUT;
 use crate::world::uses::Use;
 
-/// Present duration of elections.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Elections {
-    pub(super) take: Span,
-    /// Number of changes so far.
-    pub(super) changes: u32,
-}
-
 impl World<'_> {
     /// Schedules all faults of the scenario.
     pub(super) fn schedule_faults(&mut self) {
@@ -54,7 +46,7 @@ impl World<'_> {
     /// Ends all faults: stopped processes start, and frozen ones continue.
     pub(super) fn heal(&mut self) {
         self.is_healed = true;
-        self.elections.take = self.scenario.servers.election;
+        self.elections = self.scenario.servers.election;
         let now = self.now;
         for mark in &mut self.recording.marks {
             let at_s = now.since(Time::ZERO).as_secs_f64();
@@ -253,13 +245,13 @@ impl World<'_> {
             (least, most) => format!("elections take {least:?} to {most:?}"),
         };
         self.mark(until, MarkKind::Election, text);
-        self.elections.take = take;
-        self.elections.changes += 1;
+        self.elections = take;
+        self.election_changes += 1;
         if let Some(until) = until {
-            let change = self.elections.changes;
+            let change = self.election_changes;
             self.act(until, move |world| {
-                if world.elections.changes == change {
-                    world.elections.take = world.scenario.servers.election;
+                if world.election_changes == change {
+                    world.elections = world.scenario.servers.election;
                 }
             });
         }

@@ -146,8 +146,7 @@ impl World<'_> {
         // The kernel accepts connections for a frozen process.
         if server.is_frozen(now) && !matches!(what, ToParent::Connect { .. }) {
             let late = move |world: &mut World<'_>| world.handle_from_child(line, to, what);
-            let backlog = &mut server.backlog;
-            return backlog.put(late, move |world| world.break_connection(line));
+            return server.backlog.messages.push(Box::new(late));
         }
         let answer = match what {
             ToParent::Connect { .. } => FromParent::Connected,
@@ -176,7 +175,7 @@ impl World<'_> {
         };
         if server.is_frozen(now) {
             let late = move |world: &mut World<'_>| world.handle_from_parent(line, what);
-            return server.backlog.put(late, |_| {});
+            return server.backlog.messages.push(Box::new(late));
         }
         server.replica.handle_parent(connection, what);
         self.drive(id);

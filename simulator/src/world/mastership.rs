@@ -4,7 +4,6 @@
 use std::time::Duration;
 
 use doorward_engine::id::ResourceId;
-use doorward_engine::templates::Templates;
 use doorward_engine::time::Time;
 use doorward_session::candidate::standing::Standing;
 
@@ -43,34 +42,12 @@ impl World<'_> {
             return;
         };
         server.leads = false;
-        self.note_templates_waiting(id);
         self.break_children(id);
         self.break_client_streams(id);
     }
 
-    /// Notes that the root has granted by the former templates until now, if new ones wait.
-    pub(super) fn note_templates_waiting(&mut self, id: ServerId) {
-        let Some((server, local)) = self.server_at(id).filter(|_| id.place == 0) else {
-            return;
-        };
-        if !server.templates_waiting.is_empty() {
-            let former = server.templates.clone();
-            self.note_granted_by(&former, local);
-        }
-    }
-
-    /// Notes that the root has granted by these templates until then, although the operator wrote
-    /// others.
-    pub(super) fn note_granted_by(&mut self, former: &Templates, until: Time) {
-        let now = self.now;
-        for watched in self.watched.iter_mut() {
-            if let Some(former) = former.find(&watched.resource) {
-                watched.note_known_late(former, until, now);
-            }
-        }
-    }
-
-    /// Reports a server's decision on these resources to the checkers if it may not decide.
+    /// Reports a server's decision on these resources to the checkers if it may not decide, or if the
+    /// root decides by templates that the operator has replaced.
     pub(super) fn note_decision<'r>(
         &mut self,
         by: ServerId,
@@ -85,13 +62,24 @@ impl World<'_> {
             may_lead_until: server.candidacy.as_ref().map(|it| it.may_lead_until),
             is_master: server.node().mastership(local).is_master(),
         });
-        if may_decide(by.term, claims, local) {
+        let may_decide = may_decide(by.term, claims, local);
+        let is_edited = by.place == 0 && !self.templates_before.is_empty();
+        let server = place.server(by.term).filter(|_| is_edited);
+        let used = server.map(|server| server.node().templates());
+        if may_decide && used.is_none() {
             return;
         }
         for resource in resources {
             let mut all = self.watched.iter_mut();
-            if let Some(watched) = all.find(|watched| watched.resource == *resource) {
+            let Some(watched) = all.find(|watched| watched.resource == *resource) else {
+                continue;
+            };
+            if !may_decide {
                 watched.mastership.note(now);
+            }
+            let used = used.and_then(|used| used.find(resource));
+            if let Some(former) = used.filter(|_| used != self.templates.find(resource)) {
+                watched.note_known_late(former, now);
             }
         }
     }

@@ -5,22 +5,12 @@
 use doorward::in_process;
 use doorward::state::Step;
 use doorward_engine::id::ResourceId;
-use doorward_engine::time::Time;
 
 use crate::recording::MarkKind;
 use crate::scenario::fault::{ClientChoice, Span};
 use crate::world::World;
 use crate::world::message::ClientRequest;
 use crate::world::uses::in_flight;
-
-/// Resources that a client stops using, and its end.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Parting {
-    /// The client ends at its next step without a call, and stays down until then.
-    leaves_until: Option<Time>,
-    /// Resources that it stops using, by their index among its uses.
-    closing: Vec<u32>,
-}
 
 impl World<'_> {
     /// Makes clients release everything and end.
@@ -32,7 +22,7 @@ impl World<'_> {
             if client.state.is_none() {
                 continue;
             }
-            client.parting.get_or_insert_default().leaves_until = Some(until);
+            client.is_leaving = true;
             self.step_client(*number);
         }
         self.act(until, move |world| {
@@ -66,7 +56,6 @@ impl World<'_> {
             if let Some(work) = &mut it.work {
                 work.close(now);
             }
-            client.parting.get_or_insert_default().closing.push(which);
             self.step_client(number);
         }
         self.act(until, move |world| {
@@ -81,19 +70,10 @@ impl World<'_> {
         let now = self.now;
         let client = &mut self.clients[number];
         let it = &mut client.uses[which];
-        let Some(state) = client.state.as_mut().filter(|_| it.closed_until <= now) else {
+        let stays = it.closed_until <= now && !client.is_leaving;
+        let Some(state) = client.state.as_mut().filter(|_| stays) else {
             return;
         };
-        let is_leaving = |it: &Parting| it.leaves_until.is_some();
-        if client.parting.as_deref().is_some_and(is_leaving) {
-            return;
-        }
-        if let Some(parting) = &mut client.parting {
-            parting.closing.retain(|other| *other != which);
-        }
-        if let Some(work) = &mut it.work {
-            work.is_closing = false;
-        }
         let local = client.clock.shows(now);
         if state.open(it.id(), it.usage.priority, it.usage.mode, it.wants(), local) {
             self.report_wants(number);
@@ -105,9 +85,7 @@ impl World<'_> {
     pub(super) fn cancel_parting(&mut self, number: u32) {
         let now = self.now;
         let client = &mut self.clients[number];
-        if let Some(parting) = &mut client.parting {
-            parting.leaves_until = None;
-        }
+        client.is_leaving = false;
         let mut closed = Vec::new();
         for (which, it) in (0..).zip(client.uses.iter_mut()) {
             if it.closed_until > now {
@@ -122,33 +100,30 @@ impl World<'_> {
 
     /// Takes the next step of a client's parting.
     pub(super) fn continue_parting(&mut self, number: u32) {
+        let now = self.now;
         let client = &mut self.clients[number];
-        let (Some(parting), Some(state)) = (&mut client.parting, &mut client.state) else {
+        let Some(state) = &mut client.state else {
             return;
         };
-        let local = client.clock.shows(self.now);
-        let (uses, before) = (&client.uses, parting.closing.len());
-        parting.closing.retain(|which| {
-            let it = &uses[*which];
-            let stays = it.in_flight() > 0.0;
-            if !stays {
+        let local = client.clock.shows(now);
+        let mut has_closed = false;
+        for it in client.uses.iter().filter(|it| it.closed_until > now) {
+            if it.in_flight() <= 0.0 && state.resource(it.id()).is_some() {
                 state.close(it.id(), local);
+                has_closed = true;
             }
-            stays
-        });
-        let has_closed = parting.closing.len() < before;
-        let until = parting.leaves_until.filter(|_| !state.is_asking());
-        if until.is_some() {
-            state.close_all(in_flight(uses), local);
-        } else if parting.closing.is_empty() && parting.leaves_until.is_none() {
-            client.parting = None;
+        }
+        // It ends without a call under way.
+        let ends = client.is_leaving && !state.is_asking();
+        if ends {
+            state.close_all(in_flight(&client.uses), local);
         }
         if has_closed {
             self.report_wants(number);
         }
-        if let Some(until) = until {
+        if ends {
             self.release(number);
-            self.crash_client(number, until);
+            self.crash_client(number, now);
         }
     }
 

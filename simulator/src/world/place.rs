@@ -1,7 +1,7 @@
 //! Place of a node in the tree: its servers, and the connection of each to the parent. Each server
 //! knows itself whether it is master.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use crate::local_clock::LocalClock;
 use crate::numbered::Numbered;
 use crate::scenario::Servers;
 use crate::scenario::network::Links;
-use crate::world::agenda::{Action, Deed};
+use crate::world::agenda::Action;
 use crate::world::candidates::Candidacy;
 use crate::world::etcd::EtcdConnection;
 use crate::world::message::{CallId, Line, ServerId};
@@ -43,7 +43,7 @@ pub(crate) struct Place {
     /// Number of servers started so far.
     pub(crate) starts: u64,
     /// Its state directory, if it has one.
-    pub(super) state: StateDirectory,
+    pub(super) state: Option<StateDirectory>,
     /// End of the time in which no candidate can become master.
     pub(crate) unable_until: Time,
     /// Addresses of the parent's servers, as far as the node knows them.
@@ -95,12 +95,6 @@ pub(crate) struct ServerProcess {
     /// End of the time in which it is frozen.
     pub(crate) frozen_until: Option<Time>,
     pub(crate) backlog: Backlog,
-    /// Operator's templates in force here; at the root only.
-    pub(crate) templates: Templates,
-    /// Templates that are not in force here yet.
-    pub(super) templates_waiting: VecDeque<Templates>,
-    /// Number of templates that came into force.
-    pub(super) templates_applied: u64,
     /// Child and connection of each stream of a child server.
     pub(super) streams: BTreeMap<u64, Line>,
     /// Clients with a stream.
@@ -112,22 +106,10 @@ pub(crate) struct ServerProcess {
 /// Messages and tasks that wait for a frozen server.
 #[derive(Default)]
 pub(crate) struct Backlog {
-    /// Messages from clients, children and the parent.
-    pub(super) messages: Vec<(Action, Action)>,
-    /// Arrivals of messages from etcd.
-    pub(crate) etcd: Vec<Action>,
-    /// Templates that were written.
-    pub(crate) templates: Option<Templates>,
-    /// True if it was asked to hand over.
-    pub(crate) is_to_resign: bool,
-}
-
-impl Backlog {
-    /// Keeps the arrival of a message. If the server ends before, `bounce` happens.
-    pub(crate) fn put(&mut self, arrive: impl Deed, bounce: impl Deed) {
-        let message: (Action, Action) = (Box::new(arrive), Box::new(bounce));
-        self.messages.push(message);
-    }
+    /// Arrivals of messages from clients, children and the parent.
+    pub(super) messages: Vec<Action>,
+    /// Arrivals of messages from etcd, and of what an operator does.
+    pub(crate) news: Vec<Action>,
 }
 
 /// Connection to the parent.
@@ -158,7 +140,7 @@ impl ServerProcess {
             name: place.name.clone(),
             // The seed is random, so each server has its own incarnation.
             incarnation: Incarnation::new(seed).unwrap_or(Incarnation::FIRST),
-            starts: place.state.starts(),
+            starts: place.state.as_ref().map(|state| state.starts),
             seed,
             refresh_floor: floor,
             ..Config::default()
@@ -183,11 +165,8 @@ impl ServerProcess {
             is_twin: false,
             leads: false,
             candidacy: None,
-            replica: Replica::new(config, templates.clone()),
-            templates,
+            replica: Replica::new(config, templates),
             parent_link: ParentLink::default(),
-            templates_waiting: VecDeque::new(),
-            templates_applied: 0,
             masterships: 0,
             frozen_until: None,
             backlog: Backlog::default(),

@@ -52,7 +52,11 @@ impl World<'_> {
             let allowance = resource.allowance(local);
             let newest = resource.lease(local);
             (lease, fallback) = by_source(allowance.capacity, allowance.source, wants);
-            let load = it.load();
+            let load = if it.closed_until > now {
+                0.0
+            } else {
+                it.load()
+            };
             if let Some(work) = &mut it.work {
                 work.handle_load(load, now);
                 work.handle_allowance(allowance, newest, &client.clock, now);

@@ -90,26 +90,25 @@ impl World<'_> {
     }
 
     /// Measures the distance of all clients from the ideal.
-    pub(super) fn look(&mut self) {
+    fn look(&mut self, number: u32) {
         let now = self.now;
         for watched in self.watched.iter_mut() {
             watched.look_at_all(now);
         }
-        self.look_later();
+        self.look_later(number + 1);
     }
 
-    /// Schedules one look for every sample, at a varying time between two samples. Demand may
+    /// Schedules the look of that number: one for every sample, at a varying time between two samples. Demand may
     /// change in step with samples, and a look right before or after each change would say nothing
     /// about the time in between.
-    pub(super) fn look_later(&mut self) {
+    pub(super) fn look_later(&mut self, number: u32) {
         /// The fractional parts of multiples of the golden ratio are spread evenly, however many
         /// there are.
         const GOLDEN: f64 = 0.618_033_988_749_894_9;
-        let part = (f64::from(self.looks) * GOLDEN + 0.5).fract();
+        let part = (f64::from(number) * GOLDEN + 0.5).fract();
         let every = self.scenario.sample_every;
-        let at = Time::ZERO + every * self.looks + every.mul_f64(part);
-        self.looks += 1;
-        self.act(at, |world| world.look());
+        let at = Time::ZERO + every * number + every.mul_f64(part);
+        self.act(at, move |world| world.look(number));
     }
 
     /// Checks whether clients are at rest after a shift.

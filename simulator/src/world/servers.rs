@@ -43,7 +43,7 @@ impl World<'_> {
         place.starts += 1;
         let is_alone = place.slots.len() == 1;
         if is_alone && scenario.servers.state_directory {
-            place.state.open();
+            place.state.get_or_insert_default().starts += 1;
         }
         let templates = match place.parent {
             None => self.templates.clone(),
@@ -53,7 +53,8 @@ impl World<'_> {
         let id = server.id;
         let local = place.clock.shows(now);
         if is_alone {
-            let found = place.state.found().filter(|_| place.parent.is_none());
+            let found = place.state.as_ref().filter(|_| place.parent.is_none());
+            let found = found.map(|state| state.found.clone());
             server.replica.handle_alone(found, local);
         }
         place.servers.push(server);
@@ -67,7 +68,6 @@ impl World<'_> {
     /// Ends a server without notice. All its knowledge is lost.
     pub(super) fn end_server(&mut self, id: ServerId) {
         self.break_client_streams(id);
-        self.note_templates_waiting(id);
         let servers = &mut self.places[id.place].servers;
         let Some(gone) = servers.iter().position(|it| it.id == id) else {
             return;
@@ -80,8 +80,9 @@ impl World<'_> {
         for call in gone.waiting.into_values() {
             self.refuse_connection(call);
         }
-        for (_, bounce) in gone.backlog.messages {
-            bounce(self);
+        // Messages that waited for it find no server.
+        for arrive in gone.backlog.messages {
+            arrive(self);
         }
         self.break_children(id);
     }
@@ -133,8 +134,7 @@ impl World<'_> {
         };
         if server.is_frozen(now) {
             let late = move |world: &mut World<'_>| world.serve_call(call, request);
-            let backlog = &mut server.backlog;
-            backlog.put(late, move |world| world.refuse_connection(call));
+            server.backlog.messages.push(Box::new(late));
             return self.fail_later(call, now + CLIENT_TIMEOUT);
         }
         let to = server.id;
@@ -237,9 +237,8 @@ impl World<'_> {
                 Output::Etcd(ToEtcd::Ask(request) | ToEtcd::AskBeside(request)) => {
                     self.ask_etcd(id, request);
                 }
-                // Reports are for people.
-                Output::Etcd(ToEtcd::Report(_)) => {}
-                Output::TemplatesApplied(number) => self.note_templates_applied(id, number),
+                // Reports are for people; others wait until templates are in force.
+                Output::Etcd(ToEtcd::Report(_)) | Output::TemplatesApplied(_) => {}
                 Output::Marks(number, batch) => self.write_marks(id, number, batch),
                 Output::Call(number, outcome) => {
                     let call = self.server_of(id).and_then(|it| it.waiting.remove(&number));

@@ -13,38 +13,10 @@ const WRITE_MAX: Duration = Duration::from_millis(20);
 /// The files of a node.
 #[derive(Debug, Default)]
 pub(super) struct StateDirectory {
-    /// Number of processes that have opened it. Zero: there is none.
-    starts: u64,
-    found: FoundMarks,
-}
-
-impl StateDirectory {
-    /// Notes that another process opens it.
-    pub(super) fn open(&mut self) {
-        self.starts += 1;
-    }
-
-    pub(super) fn starts(&self) -> Option<u64> {
-        Some(self.starts).filter(|starts| *starts > 0)
-    }
-
-    /// Returns the marks of the last process, if there is a directory.
-    pub(super) fn found(&self) -> Option<FoundMarks> {
-        self.starts().map(|_| self.found.clone())
-    }
-
-    fn write(&mut self, batch: MarkWrites) {
-        self.found.is_complete = batch.unmarked_for.is_zero();
-        for (resource, mark) in batch.writes {
-            match mark {
-                Some(mark) => self.found.marks.insert(resource.as_str(), mark.stored()),
-                None => _ = self.found.marks.remove(resource.as_str()),
-            }
-        }
-        if batch.count == 0 {
-            self.found.marks = MarksByResource::default();
-        }
-    }
+    /// Number of processes that have opened it.
+    pub(super) starts: u64,
+    /// Marks of the last process.
+    pub(super) found: FoundMarks,
 }
 
 impl World<'_> {
@@ -52,17 +24,30 @@ impl World<'_> {
     pub(super) fn write_marks(&mut self, id: ServerId, number: u64, batch: MarkWrites) {
         let at = self.now + self.chance.duration(Duration::ZERO, WRITE_MAX);
         let mut late = Some(batch);
-        if let Some(batch) = late.take_if(|_| self.chance.happens(0.5)) {
-            self.places[id.place].state.write(batch);
-        }
+        let at_once = late.take_if(|_| self.chance.happens(0.5));
+        self.write_to_disk(id, at_once);
         self.act(at, move |world| {
-            if world.server_of(id).is_none() {
-                return;
+            if world.server_of(id).is_some() {
+                world.write_to_disk(id, late);
+                world.input(id, |replica, now| replica.handle_marks_written(number, now));
             }
-            if let Some(batch) = late {
-                world.places[id.place].state.write(batch);
-            }
-            world.input(id, |replica, now| replica.handle_marks_written(number, now));
         });
+    }
+
+    fn write_to_disk(&mut self, id: ServerId, batch: Option<MarkWrites>) {
+        let state = self.places[id.place].state.as_mut();
+        let Some((StateDirectory { found, .. }, batch)) = state.zip(batch) else {
+            return;
+        };
+        found.is_complete = batch.unmarked_for.is_zero();
+        for (resource, mark) in batch.writes {
+            match mark {
+                Some(mark) => found.marks.insert(resource.as_str(), mark.stored()),
+                None => _ = found.marks.remove(resource.as_str()),
+            }
+        }
+        if batch.count == 0 {
+            found.marks = MarksByResource::default();
+        }
     }
 }

@@ -17,8 +17,6 @@ pub(crate) struct Use<'a> {
     pub(crate) resource: u32,
     pub(crate) account: u32,
     pub(crate) player: DemandPlayer,
-    /// Next change of its demand curve.
-    pub(crate) next: Option<DemandChange>,
     /// Present value of its demand curve.
     pub(crate) curve: f64,
     /// Amount that a fault added.
@@ -41,7 +39,6 @@ impl<'a> Use<'a> {
             resource,
             account,
             player,
-            next: None,
             curve: 0.0,
             extra: 0.0,
             fixed: None,
@@ -73,23 +70,15 @@ impl<'a> Use<'a> {
         self.work.as_ref().map_or(0.0, |work| work.in_flight())
     }
 
-    /// Starts the demand curve at its present value. Returns the time of the next change.
-    pub(crate) fn begin(&mut self, now: Time) -> Option<Time> {
-        self.next = self.player.next_change(&self.usage.demand);
-        self.follow(now)
-    }
-
-    /// Follows the demand curve up to now. Returns the time of the next change.
-    pub(crate) fn follow(&mut self, now: Time) -> Option<Time> {
-        while let Some(change) = self.next {
-            let at = Time::ZERO + change.at;
-            if at > now {
-                return Some(at);
+    /// Follows the demand curve up to now. Returns its next change.
+    pub(crate) fn follow(&mut self, now: Time) -> Option<DemandChange> {
+        loop {
+            let next = self.player.next_change(&self.usage.demand)?;
+            if Time::ZERO + next.at > now {
+                return Some(next);
             }
-            self.curve = change.wants;
-            self.next = self.player.next_change(&self.usage.demand);
+            self.curve = next.wants;
         }
-        None
     }
 }
 

@@ -56,7 +56,6 @@ pub(crate) struct LimiterWork {
     ends: BinaryHeap<Reverse<Time>>,
     /// Next attempt of the first piece that waits.
     tries_at: Option<Time>,
-    allowance: Allowance,
     /// Newest lease, and earlier ones that were larger and would not have ended yet.
     newest: Option<Lease>,
     former: Vec<Lease>,
@@ -64,8 +63,6 @@ pub(crate) struct LimiterWork {
     pub(crate) admission: AdmissionCheck,
     /// Time of its next wake-up.
     pub(crate) wake_at: Option<Time>,
-    /// True if no new work begins.
-    pub(crate) is_closing: bool,
 }
 
 impl LimiterWork {
@@ -94,12 +91,10 @@ impl LimiterWork {
             arrives_at: None,
             ends: BinaryHeap::new(),
             tries_at: None,
-            allowance: Allowance::NONE,
             newest: None,
             former: Vec::new(),
             admission: AdmissionCheck::new(local),
             wake_at: None,
-            is_closing: false,
         }
     }
 
@@ -117,7 +112,6 @@ impl LimiterWork {
 
     /// Sets the load.
     pub(crate) fn handle_load(&mut self, load: f64, now: Time) {
-        let load = if self.is_closing { 0.0 } else { load };
         if load == self.load {
             return;
         }
@@ -127,7 +121,6 @@ impl LimiterWork {
 
     /// Finishes the work under way, and begins no more.
     pub(crate) fn close(&mut self, now: Time) {
-        self.is_closing = true;
         self.waiting = 0;
         self.tries_at = None;
         self.handle_load(0.0, now);
@@ -158,8 +151,7 @@ impl LimiterWork {
     ) {
         let local = clock.shows(now);
         self.note_lease(lease, local);
-        if allowance != self.allowance {
-            self.allowance = allowance;
+        if allowance != self.admission.allowance {
             self.admission.handle_allowance(allowance, local);
             match &mut self.gate {
                 AnyLimiter::Rate(limiter, _) => limiter.handle_allowance(allowance, local),

@@ -8,50 +8,9 @@
 
 mod read;
 
-use std::fmt;
-use std::fs::File;
-use std::io::{self, Read};
-use std::path::PathBuf;
 use std::time::Duration;
 
 use thiserror::Error;
-
-/// Source of a trace.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum TraceSource {
-    /// File.
-    File(PathBuf),
-    /// Text within the program.
-    BuiltIn {
-        /// Name for messages.
-        name: &'static str,
-        /// Whole text.
-        text: &'static str,
-    },
-}
-
-impl TraceSource {
-    /// Opens it.
-    ///
-    /// # Errors
-    ///
-    /// If there is no such file, or if it cannot be opened.
-    pub fn open(&self) -> io::Result<Box<dyn Read>> {
-        Ok(match self {
-            Self::BuiltIn { text, .. } => Box::new(text.as_bytes()),
-            Self::File(path) => Box::new(File::open(path)?),
-        })
-    }
-}
-
-impl fmt::Display for TraceSource {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::File(path) => write!(f, "{}", path.display()),
-            Self::BuiltIn { name, .. } => f.write_str(name),
-        }
-    }
-}
 
 /// Problem of a trace, with its line.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -85,11 +44,10 @@ pub struct Row {
     pub wants: f64,
 }
 
-impl Trace {
-    /// Returns the time of the last row.
-    pub fn length(&self) -> Duration {
-        let last = self.rows.last().map_or(0.0, |row| row.time_s);
-        Duration::try_from_secs_f64(last).unwrap_or(Duration::MAX)
+impl Row {
+    /// Returns its time from the start of the trace.
+    pub fn at(&self) -> Duration {
+        Duration::try_from_secs_f64(self.time_s).unwrap_or(Duration::MAX)
     }
 }
 

@@ -1,14 +1,13 @@
 //! Reads traces, and checks every row.
 
 use std::collections::HashMap;
-use std::io::Read;
-use std::str;
+use std::io::{self, Read};
 
-use csv::{ByteRecord, Error, ErrorKind, Position, Reader, ReaderBuilder, Trim};
+use csv::{Error, ErrorKind, Position, Reader, ReaderBuilder, StringRecord, Trim};
 use doorward_engine::amount::Amount;
 use doorward_engine::id::HolderName;
 
-use crate::{Row, Trace, TraceError, TraceSource};
+use crate::{Row, Trace, TraceError};
 
 /// Columns, in order.
 const COLUMNS: [&str; 3] = ["time_s", "client", "wants"];
@@ -17,32 +16,33 @@ const COLUMNS: [&str; 3] = ["time_s", "client", "wants"];
 const TIME_MAX_S: f64 = 1e9;
 
 impl Trace {
-    /// Reads a trace with at most so many clients and rows.
+    /// Reads a trace with at most so many clients and rows from an opened file or a text. `name` is its name for
+    /// messages.
     ///
     /// # Errors
     ///
-    /// If it cannot be read, is invalid, has no rows, or has more clients or rows than allowed.
+    /// If it cannot be opened or read, is invalid, has no rows, or has more clients or rows than allowed.
     pub fn read(
-        source: &TraceSource,
+        name: &str,
+        opened: io::Result<impl Read>,
         clients_max: usize,
         rows_max: usize,
     ) -> Result<Self, TraceError> {
         let error = |line: Option<u64>, problem: String| TraceError {
-            file: source.to_string(),
+            file: name.to_owned(),
             line,
             problem,
         };
-        let opened = source.open();
         let opened = opened.map_err(|cause| error(None, format!("cannot be read: {cause}")))?;
         let mut reader = ReaderBuilder::new().trim(Trim::All).from_reader(opened);
         check_header(&mut reader).map_err(|problem| error(Some(1), problem))?;
         let (mut trace, mut known) = (Self::default(), HashMap::new());
-        let mut record = ByteRecord::new();
+        let mut record = StringRecord::new();
         loop {
             let next = reader.position().line();
             // Line of the record itself, after empty lines.
             let line = |at: Option<&Position>| Some(at.map_or(next, Position::line));
-            match reader.read_byte_record(&mut record) {
+            match reader.read_record(&mut record) {
                 Ok(true) => {}
                 Ok(false) if trace.rows.is_empty() => {
                     let problem = "has no rows; add at least one".to_owned();
@@ -59,7 +59,7 @@ impl Trace {
     /// Checks a row, and adds it. `known` has the index of each client.
     fn add(
         &mut self,
-        record: &ByteRecord,
+        record: &StringRecord,
         known: &mut HashMap<String, usize>,
         clients_max: usize,
         rows_max: usize,
@@ -76,7 +76,7 @@ impl Trace {
             return Err(format!("{back}; sort the rows by time_s"));
         }
         let wants = Amount::new(number(record, 2)?).map_err(|cause| format!("wants {cause}"))?;
-        let name = text(record, 1)?;
+        let name = record.get(1).unwrap_or_default();
         let client = match known.get(name) {
             Some(client) => *client,
             None => {
@@ -105,12 +105,11 @@ impl Trace {
 }
 
 fn check_header(reader: &mut Reader<impl Read>) -> Result<(), String> {
-    let header = reader.byte_headers();
-    let header = header.map_err(|cause| format!("cannot be read: {cause}"))?;
-    if header.iter().eq(COLUMNS.map(str::as_bytes)) {
+    let header = reader.headers().map_err(|cause| unreadable(&cause))?;
+    if *header == COLUMNS[..] {
         return Ok(());
     }
-    let found: Vec<_> = header.iter().map(String::from_utf8_lossy).collect();
+    let found: Vec<_> = header.iter().collect();
     let found: String = found.join(",").chars().take(60).collect();
     let expected = COLUMNS.join(",");
     let advice = format!("a trace starts with the line \"{expected}\"");
@@ -122,17 +121,13 @@ fn unreadable(cause: &Error) -> String {
         ErrorKind::UnequalLengths { len, .. } => {
             format!("has {len} columns; give 3: {}", COLUMNS.join(","))
         }
+        ErrorKind::Utf8 { .. } => "is not UTF-8; save the file as UTF-8".to_owned(),
         _ => format!("cannot be read: {cause}"),
     }
 }
 
-fn text(record: &ByteRecord, column: usize) -> Result<&str, String> {
-    str::from_utf8(record.get(column).unwrap_or_default())
-        .map_err(|_| "is not UTF-8; save the file as UTF-8".to_owned())
-}
-
-fn number(record: &ByteRecord, column: usize) -> Result<f64, String> {
-    let text = text(record, column)?;
+fn number(record: &StringRecord, column: usize) -> Result<f64, String> {
+    let text = record.get(column).unwrap_or_default();
     text.parse().map_err(|_| {
         let name = COLUMNS.get(column).copied().unwrap_or_default();
         let text: String = text.chars().take(40).collect();

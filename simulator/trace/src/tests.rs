@@ -1,18 +1,13 @@
 //! Tests of valid and invalid traces.
 
-use super::*;
+use std::fs::File;
 
-fn built_in(text: &str) -> TraceSource {
-    TraceSource::BuiltIn {
-        name: "t.csv",
-        text: Box::leak(text.to_owned().into_boxed_str()),
-    }
-}
+use super::*;
 
 const SMALL: &str = "time_s,client,wants\n0,b,1\n0, a ,2.5\n\n7.5,b,0\n10,c,4\n";
 
 fn read(text: &str, clients_max: usize) -> Result<Trace, TraceError> {
-    Trace::read(&built_in(text), clients_max, 4)
+    Trace::read("t.csv", Ok(text.as_bytes()), clients_max, 4)
 }
 
 #[track_caller]
@@ -21,7 +16,7 @@ fn check(text: &str, expected: &str) {
 }
 
 #[test]
-fn a_trace_has_clients_rows_and_a_length() {
+fn a_trace_has_clients_and_rows() {
     let row = |(time_s, client, wants)| Row {
         time_s,
         client,
@@ -32,7 +27,7 @@ fn a_trace_has_clients_rows_and_a_length() {
         clients: ["b", "a", "c"].map(str::to_owned).to_vec(),
         rows: rows.map(row).to_vec(),
     };
-    assert_eq!(expected.length(), Duration::from_secs(10));
+    assert_eq!(expected.rows[2].at(), Duration::from_millis(7_500));
     assert_eq!(read(SMALL, 3), Ok(expected));
     let windows = format!("\u{feff}{}", SMALL.replace('\n', "\r\n"));
     assert_eq!(read(&windows, 3), read(SMALL, 3));
@@ -92,8 +87,9 @@ fn a_file_that_is_no_trace_is_refused() {
         "t.csv:2: has no rows; add at least one",
     );
     check("", &header.replace("a,b", ""));
-    let missing = TraceSource::File(PathBuf::from("not/there.csv"));
-    let error = Trace::read(&missing, 10, 4).unwrap_err().to_string();
+    let missing = "not/there.csv";
+    let error = Trace::read(missing, File::open(missing), 10, 4);
+    let error = error.unwrap_err().to_string();
     assert!(
         error.starts_with("not/there.csv: cannot be read: No such file"),
         "{error}"

@@ -8,10 +8,11 @@ use std::time::Duration;
 
 use doorward::{Client, Holding, Mode, Resource};
 use doorward_simulator::recording::Figures;
-use doorward_simulator::scenario::demand::{Demand, PlayedRow};
+use doorward_simulator::scenario::demand::Demand;
 use doorward_simulator::scenario::{ClientGroup, Scenario};
 use doorward_tests::candidates::Candidate;
 use doorward_tests::processes::Server;
+use doorward_trace::Row;
 use tokio::task::{block_in_place, spawn_blocking};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
@@ -124,7 +125,7 @@ pub(crate) async fn run(course: Course, scenario: Scenario) -> Figures {
     let Demand::Trace(trace) = &group.first.demand else {
         panic!("a course has a trace");
     };
-    let mut rows: VecDeque<PlayedRow> = trace.played().collect();
+    let mut rows: VecDeque<Row> = trace.rows.iter().copied().collect();
     let mut addresses = vec![tree.root.address.clone()];
     addresses.extend(tree.leaves.iter().map(|leaf| leaf.address.clone()));
     let places = group.places(&scenario.nodes).unwrap();
@@ -145,7 +146,7 @@ pub(crate) async fn run(course: Course, scenario: Scenario) -> Figures {
     for look in 0_u32.. {
         looks.tick().await;
         let now = began.elapsed();
-        while let Some(row) = rows.pop_front_if(|row| row.at <= now) {
+        while let Some(row) = rows.pop_front_if(|row| row.at() <= now) {
             members.wants[row.client] = row.wants;
             if let Some(member) = members.started.get(row.client) {
                 member.resource.ask(row.wants).unwrap();

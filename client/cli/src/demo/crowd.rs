@@ -68,7 +68,8 @@ impl DemoCrowd {
     ) -> anyhow::Result<Self> {
         let started_at = clock.now();
         // The last row holds as long as rows usually do.
-        let length = trace.length() + Duration::from_secs(2);
+        let last = trace.rows.last().map_or(Duration::ZERO, Row::at);
+        let length = last + Duration::from_secs(2);
         let mut crowd = Self {
             members: Vec::new(),
             clients: Vec::new(),
@@ -152,7 +153,7 @@ async fn follow(
 ) {
     for round in 0.. {
         for row in &rows {
-            let at = length * round + Duration::from_secs_f64(row.time_s);
+            let at = length * round + row.at();
             // A demand from before the start lasts until the next row.
             clock
                 .sleep_until(started_at + at.saturating_sub(FROM))

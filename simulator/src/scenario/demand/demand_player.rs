@@ -6,7 +6,7 @@
 //! one remembers only where it is, and is handed its group's [`Demand`] each time.
 //!
 //! Sines and powers are computed in software, for those of the platform differ in the last bit from
-//! one to the next. Traces are not played here; see [`Trace::played`](crate::scenario::demand::Trace::played).
+//! one to the next. Traces are not played here: the world follows their rows.
 
 use std::f64::consts::TAU;
 use std::time::Duration;

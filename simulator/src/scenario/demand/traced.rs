@@ -3,13 +3,14 @@
 //! A trace of the library may be named in a file on disk, too: `library:fast-demand.csv`. So what `doorward-sim show`
 //! prints can be played from any folder.
 
+use std::fs::File;
+use std::io;
 use std::iter;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use doorward_engine::amount::Amount as EngineAmount;
-use doorward_trace::{Row, TraceSource};
+use doorward_trace::{Row, TraceError};
 use serde::de::value::MapDeserializer;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -39,7 +40,7 @@ pub struct Trace {
     /// The names of its clients here, in the order in which they first appear.
     #[serde(skip)]
     pub clients: Vec<String>,
-    /// Its rows, as in the file.
+    /// Its rows, with its speed and scale.
     #[serde(skip)]
     pub rows: Arc<[Row]>,
     /// Its clock is divided by this: 2 plays it twice as fast.
@@ -53,8 +54,8 @@ pub struct Trace {
 impl Trace {
     /// Finds the trace, and reads it.
     pub(in crate::scenario) fn open(&mut self, folder: &Path) -> Read<()> {
-        let source = match LIBRARY.iter().find(|(name, _)| *name == self.file) {
-            Some((name, text)) => TraceSource::BuiltIn { name, text },
+        let source: io::Result<Box<dyn io::Read>> = match built_in(&self.file) {
+            Some(text) => Ok(Box::new(text.as_bytes())),
             None if self.file.starts_with("library:") => {
                 let message = format!("is {:?}, which is not in the library", self.file);
                 return refuse("trace", message);
@@ -63,43 +64,41 @@ impl Trace {
                 let path = folder.join(&self.file);
                 // A scenario that is written may lie in another folder.
                 self.file = path.display().to_string();
-                TraceSource::File(path)
+                File::open(path).map(|file| Box::new(file) as _)
             }
         };
-        let read = doorward_trace::Trace::read(&source, CLIENTS_MAX, TRACE_ROWS_MAX);
-        let read = read.map_err(|error| ScenarioError::new("trace", error))?;
-        let largest = read.rows.iter().fold(0.0, |most, row| row.wants.max(most));
-        let (largest, most) = (largest * self.scale, EngineAmount::MAX.get());
+        let read = self.read(source);
+        read.map_err(|error| ScenarioError::new("trace", error))?;
+        let largest = self.rows.iter().fold(0.0, |most, row| row.wants.max(most));
+        let most = EngineAmount::MAX.get();
         if largest > most {
             let message = format!("makes the largest amount {largest}; give less than {most}");
             return refuse("trace.scale", message);
         }
-        (self.clients, self.rows) = (read.clients, read.rows.into());
         Ok(())
     }
 
-    /// Iterates over its rows with its speed and scale.
-    pub fn played(&self) -> impl Iterator<Item = PlayedRow> {
-        self.rows.iter().map(|row| {
-            let at = Duration::try_from_secs_f64(row.time_s / self.speed);
-            PlayedRow {
-                at: at.unwrap_or(Duration::MAX),
-                client: row.client,
-                wants: (row.wants * self.scale).min(EngineAmount::MAX.get()),
-            }
-        })
+    /// Reads its rows from its opened file.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be read or is no trace.
+    pub fn read(&mut self, opened: io::Result<impl io::Read>) -> Result<(), TraceError> {
+        let read = doorward_trace::Trace::read(&self.file, opened, CLIENTS_MAX, TRACE_ROWS_MAX)?;
+        let rows = read.rows.into_iter().map(|row| Row {
+            time_s: row.time_s / self.speed,
+            wants: row.wants * self.scale,
+            ..row
+        });
+        (self.clients, self.rows) = (read.clients, rows.collect());
+        Ok(())
     }
 }
 
-/// Change of a client's demand.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct PlayedRow {
-    /// Time from the start of the simulation.
-    pub at: Duration,
-    /// Index of the client in [`Trace::clients`].
-    pub client: usize,
-    /// Amount that it wants from then on.
-    pub wants: f64,
+/// Returns the text of a trace of the library.
+fn built_in(file: &str) -> Option<&'static str> {
+    let (_, text) = LIBRARY.iter().find(|(name, _)| *name == file)?;
+    Some(text)
 }
 
 /// The name of a file, or a trace.

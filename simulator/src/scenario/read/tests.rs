@@ -175,7 +175,7 @@ fn a_trace_brings_its_clients_along() {
         panic!("is no trace");
     };
     assert_eq!((trace.speed, trace.scale), (2.0, 3.0));
-    assert_eq!(trace.rows[1].time_s, 60.0);
+    assert_eq!(trace.rows[1].time_s, 30.0);
 }
 
 #[test]

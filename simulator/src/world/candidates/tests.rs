@@ -333,7 +333,12 @@ fn templates_of_a_root_that_reaches_etcd_count_at_once_and_else_when_its_term_is
             let at = f64::from(tenth) / 10.0;
             play_until(&mut world, at);
             let server = world.places[0].server(term).unwrap();
-            let capacity = server.templates.iter().next().map(|it| it.capacity.get());
+            let capacity = server
+                .node()
+                .templates()
+                .iter()
+                .next()
+                .map(|it| it.capacity.get());
             if capacity == Some(10.0) {
                 counted.get_or_insert(at);
             }

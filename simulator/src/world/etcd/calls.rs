@@ -81,7 +81,6 @@ impl World<'_> {
 
     /// Notes that etcd has renewed a lease.
     fn note_renewed(&mut self, from: ServerId, lease: LeaseId, sent: Time) {
-        self.etcd.lasting.remove(&lease);
         let ttl = self.ttl();
         let stored = self.etcd.store.lease(lease);
         if stored.is_some_and(|it| it.ttl == ttl) {
@@ -96,7 +95,7 @@ impl World<'_> {
             return Duration::ZERO;
         };
         let outlast = self.templates_before.iter();
-        let outlast = outlast.map(|before| before.outlasts(&server.templates));
+        let outlast = outlast.map(|before| before.outlasts(server.node().templates()));
         outlast.max().unwrap_or_default()
     }
 
@@ -110,6 +109,6 @@ impl World<'_> {
             }
             replica.handle_etcd_answer(id, answer, now);
         };
-        self.send_etcd_news(at, to, move |world| world.input(to, input));
+        self.send_news(at, to, move |world| world.input(to, input));
     }
 }

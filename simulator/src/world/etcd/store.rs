@@ -27,6 +27,8 @@ pub(crate) struct StoredLease {
     pub(crate) ttl: Duration,
     /// Earliest end of the lease.
     pub(crate) ends: Time,
+    /// Its end, if that is later and it is not renewed.
+    pub(crate) lasts_until: Option<Time>,
 }
 
 /// Contents of a backup.
@@ -125,7 +127,7 @@ impl EtcdStore {
             Op::Grant(ttl) => OpAnswer::Granted(self.grant(node, *ttl, now), *ttl),
             Op::Renew(lease) => match self.state.leases.get_mut(lease) {
                 Some(lease) => {
-                    lease.ends = now + lease.ttl;
+                    (lease.ends, lease.lasts_until) = (now + lease.ttl, None);
                     self.note(now);
                     OpAnswer::Renewed
                 }
@@ -157,8 +159,12 @@ impl EtcdStore {
     fn grant(&mut self, node: u32, ttl: Duration, now: Time) -> LeaseId {
         self.leases_granted += 1;
         let id = LeaseId(self.leases_granted);
-        let ends = now + ttl;
-        let lease = StoredLease { node, ttl, ends };
+        let lease = StoredLease {
+            node,
+            ttl,
+            ends: now + ttl,
+            lasts_until: None,
+        };
         self.state.leases.insert(id, lease);
         self.note(now);
         id
@@ -167,6 +173,13 @@ impl EtcdStore {
     /// Returns a lease, if it exists.
     pub(crate) fn lease(&self, lease: LeaseId) -> Option<&StoredLease> {
         self.state.leases.get(&lease)
+    }
+
+    /// Lets a lease last until then at least, unless it is renewed.
+    pub(crate) fn keep(&mut self, lease: LeaseId, until: Time) {
+        if let Some(lease) = self.state.leases.get_mut(&lease) {
+            lease.lasts_until = lease.lasts_until.max(Some(until));
+        }
     }
 
     /// Returns all leases with their earliest ends.
@@ -254,9 +267,8 @@ impl EtcdStore {
     /// Deletes the key of a node's master. Returns whether it existed.
     pub(crate) fn delete_master(&mut self, node: u32, now: Time) -> bool {
         let delete = Txn {
-            when: Vec::new(),
             then: vec![TxnStep::Delete(EtcdKey::Master)],
-            or_else: Vec::new(),
+            ..Txn::default()
         };
         self.transact(node, &delete, now);
         self.take_change()
@@ -270,7 +282,7 @@ impl EtcdStore {
         let nodes = self.state.nodes.len();
         self.state = found.map_or_else(|| StoredState::new(nodes), |(_, state)| state.clone());
         for lease in self.state.leases.values_mut() {
-            lease.ends = now + lease.ttl;
+            (lease.ends, lease.lasts_until) = (now + lease.ttl, None);
         }
         self.note(now);
     }

@@ -56,9 +56,9 @@ impl World<'_> {
             let heard_at = now.since(Time::ZERO).saturating_sub(since);
             follow.heard_at = follow.heard_at.max(Time::ZERO + heard_at);
             if looks < until {
-                self.send_etcd_news(looks, id, move |world| world.read_keys(id));
+                self.send_news(looks, id, move |world| world.read_keys(id));
             }
-            self.send_etcd_news(again, id, move |world| world.read_keys(id));
+            self.send_news(again, id, move |world| world.read_keys(id));
         }
     }
 
@@ -69,7 +69,7 @@ impl World<'_> {
             if let Some(follow) = self.watch_of(id) {
                 follow.watch += 1;
                 follow.is_watching = false;
-                self.send_etcd_news(again, id, move |world| world.read_keys(id));
+                self.send_news(again, id, move |world| world.read_keys(id));
             }
         }
     }
@@ -97,7 +97,7 @@ impl World<'_> {
             follow.last = at;
         }
         let keys = self.etcd.store.read(id.place);
-        self.send_etcd_news(at, id, move |world| {
+        self.send_news(at, id, move |world| {
             world.handle_keys(id, watch, keys, Some(now));
         });
     }
@@ -118,7 +118,7 @@ impl World<'_> {
             let at = at.max(follow.last);
             follow.last = at;
             let (watch, keys) = (follow.watch, keys.clone());
-            self.send_etcd_news(at, id, move |world| {
+            self.send_news(at, id, move |world| {
                 world.handle_keys(id, watch, keys, None);
             });
         }

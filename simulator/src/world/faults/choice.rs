@@ -14,48 +14,32 @@ impl World<'_> {
         place.unwrap_or_default() as u32
     }
 
-    /// Chooses distinct clients at random; consecutive ones if it takes more than half.
+    /// Chooses distinct clients at random, of the given groups and nodes; consecutive ones if it takes more than half.
     pub(crate) fn choose_clients(&mut self, choice: &ClientChoice) -> Vec<u32> {
-        if choice.group.is_some() || choice.nodes.is_some() {
-            return self.choose_among(choice);
-        }
-        let all = self.clients.len() as usize;
-        let many = choice.count.min(all);
+        let scenario = self.scenario;
+        let places = choice.places(&scenario.nodes).unwrap_or_default();
+        let is_meant = |client: &ClientProcess<'_>| {
+            let group = scenario.clients.get(client.group as usize);
+            let place = client.place as usize;
+            group.is_some_and(|group| choice.is_of(group))
+                && places.as_ref().is_none_or(|places| places.contains(&place))
+        };
+        let meant = self.clients.enumerate().filter(|(_, it)| is_meant(it));
+        let meant: Vec<u32> = meant.map(|(number, _)| number).collect();
+        let (all, many) = (meant.len(), choice.count.min(meant.len()));
+        let mut chosen: Vec<usize> = Vec::with_capacity(many);
         if many * 2 > all {
             let first = self.fault_rng.below(all);
-            let consecutive = (0..many).map(|n| ((first + n) % all) as u32);
-            return consecutive.collect();
+            chosen.extend((0..many).map(|n| (first + n) % all));
         }
-        let mut chosen: Vec<u32> = Vec::with_capacity(many);
         while chosen.len() < many {
-            let client = self.fault_rng.below(all) as u32;
+            let client = self.fault_rng.below(all);
             if !chosen.contains(&client) {
                 chosen.push(client);
             }
         }
-        chosen
-    }
-
-    /// Chooses distinct clients at random, among those of the given groups and nodes.
-    fn choose_among(&mut self, choice: &ClientChoice) -> Vec<u32> {
-        let places = choice.places(&self.scenario.nodes).unwrap_or_default();
-        let groups = self.scenario.clients.iter();
-        let groups: Vec<bool> = groups.map(|group| choice.is_of(group)).collect();
-        let is_meant = |client: &ClientProcess<'_>| {
-            let place = client.place as usize;
-            groups.get(client.group as usize) == Some(&true)
-                && places.as_ref().is_none_or(|places| places.contains(&place))
-        };
-        let clients = self.clients.enumerate();
-        let meant = clients.filter(|(_, client)| is_meant(client));
-        let mut meant: Vec<u32> = meant.map(|(number, _)| number).collect();
-        let many = choice.count.min(meant.len());
-        for place in 0..many {
-            let other = place + self.fault_rng.below(meant.len() - place);
-            meant.swap(place, other);
-        }
-        meant.truncate(many);
-        meant
+        let chosen = chosen.into_iter();
+        chosen.filter_map(|it| meant.get(it).copied()).collect()
     }
 
     pub(crate) fn names_of(&self, clients: &[u32]) -> String {

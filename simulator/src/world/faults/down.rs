@@ -1,6 +1,7 @@
 //! Servers that die, restart or hand over.
 
 use doorward_engine::time::Time;
+use doorward_session::candidate::Candidate;
 
 use crate::recording::MarkKind;
 use crate::scenario::fault::{NodeChoice, Span};
@@ -12,7 +13,7 @@ impl World<'_> {
     /// Kills a node's master. For `length` no candidate can win; without it, for as long as an
     /// election takes.
     pub(super) fn kill(&mut self, node: &NodeChoice, length: Option<Span>) {
-        let lasts = length.unwrap_or(self.elections.take);
+        let lasts = length.unwrap_or(self.elections);
         let text = |name: &str| format!("{name} loses its master");
         let (number, until) = self.begin_at(node, lasts, MarkKind::Kill, text);
         self.note(5, number.into(), 0.0);
@@ -40,7 +41,7 @@ impl World<'_> {
     pub(super) fn restart(&mut self, node: &NodeChoice, length: Span) {
         let number = self.choose(node);
         let until = self.end_of(length);
-        let succession = self.end_of(self.elections.take);
+        let succession = self.end_of(self.elections);
         let has_election = self.places[number].slots.len() > 1;
         let text = format!("{}'s master restarts", self.places[number].name);
         let over = if has_election { succession } else { until };
@@ -66,10 +67,11 @@ impl World<'_> {
         let id = server.id;
         if server.candidacy.is_none() {
             self.take_down_server(id, now);
-        } else if server.is_frozen(now) {
-            server.backlog.is_to_resign = true;
         } else {
-            self.resign(id);
+            // It resigns and ends, and another process starts in its place.
+            self.handle_news(id, move |world| {
+                world.input_candidate(id, Candidate::handle_resign);
+            });
         }
     }
 

@@ -6,6 +6,7 @@ use doorward_engine::templates::Templates;
 
 use crate::recording::MarkKind;
 use crate::world::World;
+use crate::world::message::ServerId;
 
 impl World<'_> {
     pub(super) fn edit(&mut self, templates: &Templates) {
@@ -22,33 +23,11 @@ impl World<'_> {
         self.settle_later();
         let text = format!("the templates are edited: {}", said.join(", "));
         self.mark(None, MarkKind::Edit, text);
-        self.hand_out(templates);
-    }
-
-    /// Gives the templates to the servers of the root, except frozen ones.
-    fn hand_out(&mut self, templates: &Templates) {
-        let now = self.now;
-        let root = &mut self.places[0];
-        let local = root.clock.shows(now);
-        let (mut awake, mut late) = (Vec::new(), None);
-        for server in &mut root.servers {
-            let is_cut = now < root.slots[server.slot].way.cut_until();
-            if server.is_frozen(now) {
-                server.backlog.templates = Some(templates.clone());
-            } else {
-                awake.push(server.id);
-            }
-            let ends = server.node().valid_until().filter(|_| server.leads);
-            if let (Some(ends), true) = (ends, is_cut || server.is_frozen(now)) {
-                // It grants by the former templates for as long as it believes to be master.
-                late = Some((server.templates.clone(), local.max(ends)));
-            }
-        }
-        if let Some((former, until)) = late {
-            self.note_granted_by(&former, until);
-        }
-        for id in awake {
-            self.offer_templates(id, templates.clone());
+        let servers = self.places[0].servers.iter();
+        let servers: Vec<ServerId> = servers.map(|server| server.id).collect();
+        for id in servers {
+            let templates = templates.clone();
+            self.handle_news(id, move |world| world.offer_templates(id, templates));
         }
     }
 }

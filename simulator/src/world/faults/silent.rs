@@ -31,8 +31,7 @@ impl World<'_> {
     pub(super) fn keep_lease_of(&mut self, id: ServerId, until: Time) {
         let server = self.server_of(id);
         if let Some(lease) = server.and_then(|it| it.candidacy.as_ref()?.lease) {
-            let lasting = self.etcd.lasting.entry(lease).or_insert(until);
-            *lasting = until.max(*lasting);
+            self.etcd.store.keep(lease, until);
         }
     }
 
@@ -41,7 +40,7 @@ impl World<'_> {
         let now = self.now;
         let text = |name: &str| format!("{name}'s master is frozen");
         let (number, until) = self.begin_at(node, length, MarkKind::Freeze, text);
-        let succession = self.end_of(self.elections.take);
+        let succession = self.end_of(self.elections);
         let server = self.leader(number).and_then(|id| self.server_of(id));
         let Some(server) = server.filter(|server| !server.is_frozen(now)) else {
             return;
@@ -85,7 +84,7 @@ impl World<'_> {
         };
         let text = |name: &str| format!("etcd is cut off from {servers} of {name}{lost}");
         let (number, until) = self.begin_at(node, length, MarkKind::Isolate, text);
-        let succession = self.end_of(self.elections.take);
+        let succession = self.end_of(self.elections);
         if self.places[number].slots.len() == 1 {
             return;
         }
@@ -125,8 +124,8 @@ impl World<'_> {
         }
     }
 
-    /// Lets a frozen server continue. It handles the messages of the meantime, those from etcd
-    /// first or last, at random.
+    /// Lets a frozen server continue. It handles the messages of the meantime, and first or last, at
+    /// random, what came from etcd and the operator.
     pub(crate) fn unfreeze(&mut self, id: ServerId) {
         let now = self.now;
         let place = &mut self.places[id.place];
@@ -144,29 +143,16 @@ impl World<'_> {
         }
         let mut messages = Some(backlog.messages);
         if self.etcd.chance.happens(SOME) {
-            for (arrive, _) in messages.take().unwrap_or_default() {
+            for arrive in messages.take().unwrap_or_default() {
                 arrive(self);
             }
         }
-        for news in backlog.etcd {
-            self.handle_etcd_news(id, news);
+        for news in backlog.news {
+            self.handle_news(id, news);
         }
         self.drive(id);
-        for (arrive, _) in messages.unwrap_or_default() {
+        for arrive in messages.unwrap_or_default() {
             arrive(self);
-        }
-        if let Some(templates) = backlog.templates {
-            if let Some((server, local)) = self.server_at(id)
-                && server.candidacy.is_none()
-                && server.node().mastership(local).is_master()
-            {
-                let former = server.templates.clone();
-                self.note_granted_by(&former, local);
-            }
-            self.offer_templates(id, templates);
-        }
-        if backlog.is_to_resign {
-            self.resign(id);
         }
         self.drive(id);
     }

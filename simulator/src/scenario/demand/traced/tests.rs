@@ -3,21 +3,20 @@
 use super::*;
 
 fn trace(text: &'static str, speed: f64, scale: f64) -> Trace {
-    let name = "t.csv";
-    let source = TraceSource::BuiltIn { name, text };
-    let read = doorward_trace::Trace::read(&source, 10, 10).unwrap();
-    Trace {
-        file: name.to_owned(),
-        clients: read.clients,
-        rows: read.rows.into(),
+    let mut trace = Trace {
+        file: "t.csv".to_owned(),
+        clients: Vec::new(),
+        rows: Arc::default(),
         speed,
         scale,
-    }
+    };
+    trace.read(Ok(text.as_bytes())).unwrap();
+    trace
 }
 
 fn played(trace: &Trace) -> Vec<(f64, usize, f64)> {
-    let rows = trace.played();
-    rows.map(|row| (row.at.as_secs_f64(), row.client, row.wants))
+    let rows = trace.rows.iter();
+    rows.map(|row| (row.time_s, row.client, row.wants))
         .collect()
 }
 
@@ -29,10 +28,4 @@ fn it_is_played_faster_and_larger() {
     assert_eq!(played(&trace(SMALL, 1.0, 1.0)), usual);
     let quick = usual.map(|(at, client, wants)| (at / 2.0, client, wants * 10.0));
     assert_eq!(played(&trace(SMALL, 2.0, 10.0)), quick);
-}
-
-#[test]
-fn amounts_stay_amounts_however_they_are_scaled() {
-    let large = "time_s,client,wants\n0,a,1e15\n";
-    assert_eq!(played(&trace(large, 1.0, 2.0)), [(0.0, 0, 1e15)]);
 }
