@@ -57,7 +57,7 @@ pub trait Refund {
 
 /// Two limiters as one, for a cost of each: a call is admitted by both, or uses nothing of either. It asks them in their
 /// order, and has what the first one gave while it waits for the second. So all calls should have the same order, with
-/// numbers in flight first.
+/// numbers in flight first. In metrics and in the measured demand, the first one counts also what it gets back.
 #[derive(Clone, Debug)]
 pub struct And<A, B>(A, B);
 
@@ -76,9 +76,9 @@ macro_rules! compose {
 compose!(RateLimiter, ConcurrencyLimiter, Keyed, @A @B And<A, B>);
 
 /// A permit that is given back unless it is kept.
-struct Unless<P: Refund>(Option<P>);
+struct RefundOnDrop<P: Refund>(Option<P>);
 
-impl<P: Refund> Drop for Unless<P> {
+impl<P: Refund> Drop for RefundOnDrop<P> {
     fn drop(&mut self) {
         if let Some(permit) = self.0.take() {
             permit.refund();
@@ -96,7 +96,7 @@ where
     type Permit = (A::Permit, B::Permit);
 
     async fn acquire(&self, (first, second): (C, D)) -> Result<Self::Permit, Refusal> {
-        let mut first = Unless(Some(self.0.acquire(first).await?));
+        let mut first = RefundOnDrop(Some(self.0.acquire(first).await?));
         let second = self.1.acquire(second).await?;
         // Nothing else has taken it.
         first.0.take().zip(Some(second)).ok_or(Refusal::CLOSED)

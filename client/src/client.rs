@@ -435,8 +435,8 @@ fn default_id() -> String {
     let program = program.as_ref().and_then(|path| path.file_stem());
     let program = program.map_or("program".into(), |name| name.to_string_lossy());
     let process = match std::process::id() {
-        // The first process of each container has this number, and containers may share a host name.
-        1 => (clock::chance() * 1e9) as u64,
+        // The first processes of each container have such numbers, and containers may share a host name.
+        0..100 => (clock::chance() * 1e9) as u64,
         process => u64::from(process),
     };
     let id = format!("{host}/{program}/{process}");

@@ -116,7 +116,10 @@ impl TreeWalk {
         let mut children: Vec<Place> = children.collect();
         children.sort_by_key(Place::is_gone);
         for child in &mut children {
-            child.problem = self.asked.ask(&child.node).err();
+            // One without an address may be listed with it elsewhere.
+            if child.address.is_some() {
+                child.problem = self.asked.ask(&child.node).err();
+            }
         }
         self.level_from = self.places.len();
         self.places.extend(children.iter().cloned());

@@ -150,7 +150,7 @@ impl Collector for NodeCollector {
                 node.lease_memory_bytes(),
             )
         });
-        let refused = state.templates_problem.borrow().clone().is_some();
+        let refused = state.templates_problem.borrow().is_some();
         let resources = totals.resources;
         for (name, help, value) in metrics! {
             /// 1 if this server is the master of its node

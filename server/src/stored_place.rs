@@ -51,7 +51,7 @@ impl fmt::Display for StoredPlace {
 }
 
 /// A change that an operator makes.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct DocumentChange {
     /// The whole new document. None: it is removed.
     pub text: Option<String>,

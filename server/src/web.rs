@@ -278,8 +278,10 @@ async fn history(
 /// Returns a value as JSON in one line. Texts and numbers: none of them fails.
 fn rendered(value: &impl Serialize) -> String {
     let mut written = YieldingWriter::default();
-    let rendered = serde_json::to_writer(&mut written, value);
-    let json = rendered.map(|()| written.into).unwrap_or_default();
+    if let Err(error) = serde_json::to_writer(&mut written, value) {
+        error!(%error, "an answer cannot be written as JSON");
+    }
+    let json = written.into;
     // The writer only writes UTF-8.
     let json = String::from_utf8(json).unwrap_or_default();
     yielding::visible(&json, visible::json)

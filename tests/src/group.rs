@@ -1,5 +1,6 @@
 //! Processes of an embedded group: a test program runs itself as each of them.
 
+use std::collections::BTreeSet;
 use std::env;
 use std::io::{BufRead as _, BufReader, Read as _, stdin};
 use std::process::{Child, Command, Stdio};
@@ -37,7 +38,8 @@ pub async fn run_as_member() -> bool {
             taken = limiter.acquire(1) => drop(taken.unwrap()),
             _ = &mut end => break,
         }
-        println!("took at {} {}", wall().as_nanos(), group.is_serving());
+        let (serves, process) = (group.is_serving(), std::process::id());
+        println!("took at {} {serves} {process}", wall().as_nanos());
     }
     group.leave().await;
     true
@@ -49,6 +51,8 @@ struct Said {
     /// Times at which it took one.
     takes: Vec<Duration>,
     is_serving: bool,
+    /// Numbers of the processes that took one: more than one if it has forked.
+    processes: BTreeSet<u32>,
 }
 
 /// A process of a group.
@@ -61,7 +65,25 @@ impl Member {
     /// Starts this program with these arguments, as a member.
     pub fn start(place: &str, arguments: &[&str]) -> Self {
         let mut command = Command::new(env::current_exe().unwrap());
-        command.args(arguments).env(PLACE, place);
+        command.args(arguments);
+        Self::run(command, place)
+    }
+
+    /// Starts a program that forks so many members, each of which joins afterwards.
+    pub fn start_forks(number: usize, place: &str, arguments: &[&str]) -> Self {
+        let mut command = Command::new("sh");
+        // A shell takes the input from what it runs beside itself.
+        let forks = "\"$0\" \"$@\" <&3 & ".repeat(number);
+        let forks = format!("exec 3<&0; {forks} wait");
+        command
+            .args(["-c", &forks])
+            .arg(env::current_exe().unwrap());
+        command.args(arguments);
+        Self::run(command, place)
+    }
+
+    fn run(mut command: Command, place: &str) -> Self {
+        command.env(PLACE, place);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut process = command.spawn().unwrap();
         let lines = BufReader::new(process.stdout.take().unwrap()).lines();
@@ -70,11 +92,12 @@ impl Member {
         thread::spawn(move || {
             for line in lines.map_while(Result::ok) {
                 let words: Vec<&str> = line.split(' ').collect();
-                if let ["took", "at", nanos, serves] = words[..] {
+                if let ["took", "at", nanos, serves, process] = words[..] {
                     let mut said = hears.lock().unwrap();
                     let at = Duration::from_nanos(nanos.parse().unwrap());
                     said.takes.push(at);
                     said.is_serving = serves == "true";
+                    said.processes.insert(process.parse().unwrap());
                 }
             }
         });
@@ -84,6 +107,11 @@ impl Member {
     /// Whether it said last that it serves.
     pub fn is_serving(&self) -> bool {
         self.said.lock().unwrap().is_serving
+    }
+
+    /// Returns the number of its processes that took one.
+    pub fn processes(&self) -> usize {
+        self.said.lock().unwrap().processes.len()
     }
 
     /// Returns the times at which it took one.

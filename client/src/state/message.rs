@@ -109,7 +109,7 @@ impl fmt::Display for LimitedBy {
         f.write_str(match self {
             Self::Wants => "all that is wanted",
             Self::Share => "its share; the capacity does not cover all wants",
-            Self::Others => "others still hold the rest; it comes as they shrink",
+            Self::Others => "others still hold the rest; it comes as they shrink or end",
             Self::Learning => "learning mode",
             Self::ParentLearning => "learning mode of a parent",
             Self::CapacityLowered => "the capacity was lowered; all leases shrink first",

@@ -50,13 +50,14 @@ async fn a_call_that_one_refuses_has_used_nothing_of_the_others() {
 
 #[tokio::test(start_paused = true)]
 async fn a_dropped_wait_gives_back_what_it_had() {
-    let (_client, places, _tokens, rate) = limiters().await;
+    let (_client, places, tokens, rate) = limiters().await;
+    let limiter = tokens.clone().and(places.clone()).and(rate.clone());
     rate.try_acquire(10).unwrap();
-    let limiter = places.clone().and(rate);
-    let waits = timeout(Duration::from_millis(500), limiter.acquire((2, 1)));
+    let cost = ((("acme", 100), 2), 1);
+    let waits = timeout(Duration::from_millis(100), limiter.acquire(cost));
     assert!(waits.await.is_err(), "nothing has come in yet");
     assert_eq!(places.in_flight(), 0);
-    let (place, _amount) = limiter.acquire((2, 1)).await.unwrap();
+    tokens.try_acquire("acme", 100).unwrap().refund();
+    let _held = limiter.acquire(cost).await.unwrap();
     assert_eq!(places.in_flight(), 2);
-    drop(place);
 }

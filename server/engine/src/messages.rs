@@ -150,7 +150,8 @@ named! {
         Wants = "wants",
         /// The lease is the holder's share, since the capacity is not enough for all.
         Share = "share",
-        /// Other holders have the rest of the share until they have shrunk.
+        /// Other holders have the rest until they have shrunk; or, after a change of master, until the leases of those that do
+        /// not report have ended.
         Others = "others",
         /// Learning mode: the server only confirms reported leases.
         Learning = "learning",

@@ -231,6 +231,7 @@ impl Resource {
     /// Takes out some leases that have ended, and ends learning mode and the server's own lease. Returns whether
     /// learning mode ended. If there is more to do, that is due at once.
     pub(crate) fn handle_timeout(&mut self, now: Time) -> bool {
+        self.stop_waiting(now);
         self.expire(EXPIRIES_PER_TIMEOUT, now);
         if self.supply.expires_at.is_some_and(|end| end <= now) {
             self.set_supply(Supply::NONE);
@@ -377,14 +378,18 @@ impl Resource {
         Some(told)
     }
 
-    /// Takes out up to `most` leases that have ended ([`Holders::expire`]).
-    fn expire(&mut self, most: usize, now: Time) -> usize {
+    /// Stops to wait for reports of predecessors' holders, if the time for that is over.
+    fn stop_waiting(&mut self, now: Time) {
         if let Some(recovery) = &mut self.recovery
             && recovery.stop_waiting(now)
         {
             self.holders.table.note_changed();
             self.holders.note_unsettled();
         }
+    }
+
+    /// Takes out up to `most` leases that have ended ([`Holders::expire`]).
+    fn expire(&mut self, most: usize, now: Time) -> usize {
         self.holders.expire(most, self.recovery.as_deref_mut(), now)
     }
 

@@ -186,8 +186,10 @@ impl Rules for RulesService {
         } = request.into_inner();
         document::check_domain(&domain).map_err(RpcStatus::invalid_argument)?;
         let change = DocumentChange {
+            text: None,
             seen_version,
-            ..DocumentChange::default()
+            who: String::new(),
+            why: None,
         };
         store.write(domain, change).await?;
         Ok(Response::new(wire::DeleteRulesResponse {}))

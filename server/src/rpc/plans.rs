@@ -144,7 +144,7 @@ fn plan(state: &ServerState, request: &PlanRequest) -> Result<PlanResponse, RpcS
     if !answer.is_master {
         return Ok(answer);
     }
-    let terms = PlannedTerms::of(request, state.parent.borrow().clone().is_some())?;
+    let terms = PlannedTerms::of(request, state.parent.borrow().is_some())?;
     let only = id("resource_id", &request.resource_id)?;
     let after = id("token", &request.token)?;
     let children = state.child_servers();

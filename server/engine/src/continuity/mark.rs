@@ -1,7 +1,7 @@
 //! The mark of a resource: an amount that all its unexpired leases together never exceed, and the longest of them.
 //!
 //! A master of the root keeps it in etcd. Its successor reads how much may be in use; holders say later who has it. So a
-//! new master divides the rest at once. No lease is granted above the confirmed mark, and none is longer. While a write
+//! new master grants the rest at once. No lease is granted above the confirmed mark, and none is longer. While a write
 //! is under way, etcd may have the former value or the new one, and the smaller of both counts.
 //!
 //! A mark rises before a grant needs it: it covers what all holders want, as far as the capacity allows. It moves in

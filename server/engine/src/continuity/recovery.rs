@@ -152,14 +152,14 @@ impl Recovery {
     pub(crate) fn of_mark(ends: Time, mark: Amount, hears_until: Time) -> Box<Self> {
         Box::new(Self {
             unreported: Some(Unreported::of_mark(mark)),
-            hears_until: Some(hears_until).filter(|until| *until < ends),
+            hears_until: Some(hears_until),
             ..*Self::of_root(ends)
         })
     }
 
     /// When [`Recovery::stop_waiting`] changes something, or recovery ends.
     pub(crate) fn next_change(&self) -> Option<Time> {
-        self.hears_until.or(self.ends_at())
+        self.hears_until.into_iter().chain(self.ends_at()).min()
     }
 
     /// Notes that all live holders have reported, if the time for that is over. Returns whether it is over just now.

@@ -15,8 +15,8 @@ use crate::id::MastershipId;
 use crate::messages::NodeEvent;
 use crate::node::Node;
 use crate::node::pages::Totals;
-use crate::resource::pace::HEARTBEATS;
-use crate::templates::{Algorithm, REFRESH_IN_MAX};
+use crate::resource::pace::longest_interval;
+use crate::templates::Algorithm;
 use crate::time::Time;
 pub use doorward_time::term::Term;
 
@@ -238,10 +238,8 @@ impl Node {
         let is_root = !self.config.has_parent && self.mastership.is_master();
         let since = self.vacant_since.filter(|_| is_root)?;
         let intervals = self.templates().iter();
-        // Clients on streams refresh thrice in a lease.
-        let interval = |it: &Algorithm| it.refresh_interval.max(it.lease_length / HEARTBEATS);
-        let longest = intervals.map(|it| interval(&it.algorithm)).max()?;
-        let until = since + longest.min(REFRESH_IN_MAX);
+        let interval = |it: &Algorithm| longest_interval(it.refresh_interval, it.lease_length);
+        let until = since + intervals.map(|it| interval(&it.algorithm)).max()?;
         Some(until.since(now)).filter(|left| !left.is_zero())
     }
 

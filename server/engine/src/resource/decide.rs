@@ -45,6 +45,7 @@ impl Resource {
         if let Some(reason) = self.refused(now) {
             return Err(reason);
         }
+        self.stop_waiting(now);
         let looked_at = self.expire(EXPIRIES_PER_REQUEST, now);
         self.count_demand(&mut ask, gate.limits);
         let slot = self.holders.table.find_asker(ask.asker);

@@ -61,30 +61,32 @@ impl Resource {
     /// Divides the capacity, as far as it concerns the holder with that demand.
     pub(super) fn division_for(&self, demand: &Demand) -> Rule {
         let (algorithm, bands) = (self.policy.algorithm(), &self.holders.claims);
-        division::solve(algorithm, bands, &self.divided(), demand)
+        division::solve(algorithm, bands, &self.supply_to_divide(), demand)
     }
 
     /// Divides the capacity among all holders.
     pub(super) fn division(&self) -> Rule {
         let (algorithm, bands) = (self.policy.algorithm(), &self.holders.claims);
-        division::solve_for_all(algorithm, bands, &self.divided())
+        division::solve_for_all(algorithm, bands, &self.supply_to_divide())
     }
 
     /// Returns why a holder that has its share has no more.
     pub(super) fn bound_of_share(&self, share: Amount, demand: &Demand) -> Bound {
-        match share < demand.wants() && matches!(self.divided(), Cow::Owned(_)) {
+        match share < demand.wants() && matches!(self.supply_to_divide(), Cow::Owned(_)) {
             true => Bound::Unreported,
             false => Bound::Share,
         }
     }
 
     /// Returns the supply to divide.
-    fn divided(&self) -> Cow<'_, Supply> {
+    fn supply_to_divide(&self) -> Cow<'_, Supply> {
         let supply = &self.supply;
         let recovery = self.recovery.as_ref();
         let recovery = recovery.filter(|_| self.policy.promises_total());
         let part = recovery.map(|it| it.divisible(supply.capacity));
-        match part.filter(|part| *part < supply.capacity) {
+        // Sums of reports are rounded.
+        let most = supply.capacity.get() * (1.0 - SHORTFALL);
+        match part.filter(|part| part.get() < most) {
             Some(capacity) => Cow::Owned(Supply {
                 capacity,
                 ..supply.clone()

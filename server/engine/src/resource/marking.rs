@@ -8,7 +8,7 @@ use crate::continuity::mark::{self, KeptMark, Mark, MarkDue, MarkNeeds};
 use crate::exact_sum::ExactSum;
 use crate::holders::{HolderAsk, Holding, Slot};
 use crate::resource::Resource;
-use crate::resource::pace::HEARTBEATS;
+use crate::resource::pace::longest_interval;
 use crate::time::Time;
 
 /// Knowledge of a new master of the root about the leases of its predecessors.
@@ -32,10 +32,12 @@ impl Resource {
         let ends_anew = self.start.ends_anew(self.policy.algorithm(), now);
         let kept = |mark, until| Box::new(KeptMark::found(mark, until));
         let algorithm = self.policy.algorithm();
-        let hears_until = now
-            + algorithm
-                .refresh_interval
-                .max(algorithm.lease_length / HEARTBEATS);
+        let (refresh_interval, lease_length) = (algorithm.refresh_interval, algorithm.lease_length);
+        let hears_until = |longest: Duration| {
+            let interval = longest_interval(refresh_interval, lease_length.max(longest));
+            // Requests travel, and clients that have lost their server come back within a second or so.
+            now + interval + interval / 4
+        };
         match predecessors {
             Predecessors::Unknown { kept: found } => {
                 self.mark = found.map(|mark| kept(mark, ends_anew.unwrap_or_default()));
@@ -50,6 +52,7 @@ impl Resource {
                 let known = mark.amount.map_or(capacity, |amount| amount.min(capacity));
                 if ends > now && self.policy.promises_total() {
                     self.is_recorded = true;
+                    let hears_until = hears_until(mark.longest);
                     self.recovery = Some(Recovery::of_mark(ends, known, hears_until));
                 }
             }
@@ -63,7 +66,7 @@ impl Resource {
                 let fits = |amount: &Amount| *amount <= self.supply.capacity;
                 let known = mark.amount.filter(fits);
                 self.recovery = Some(match known {
-                    Some(known) => Recovery::of_mark(ends, known, hears_until),
+                    Some(known) => Recovery::of_mark(ends, known, hears_until(mark.longest)),
                     None => Recovery::of_root(ends_anew.map_or(ends, |until| until.max(ends))),
                 });
             }
@@ -112,11 +115,11 @@ impl Resource {
     /// Largest sum of leases that may be granted: the capacity, or less while the mark rises. None: any.
     pub(super) fn grants_max(&self) -> Option<Amount> {
         let limit = self.mark.as_ref().and_then(|mark| mark.limit());
-        mark::smaller(self.divides(), limit)
+        mark::smaller(self.promised(), limit)
     }
 
-    /// The capacity that is divided. None: the algorithm promises no total, and the mark alone limits leases.
-    pub(super) fn divides(&self) -> Option<Amount> {
+    /// The most that all leases together may be. None: the algorithm promises no total, and the mark alone limits leases.
+    pub(super) fn promised(&self) -> Option<Amount> {
         let is_divided = self.policy.promises_total() || self.mark.is_none();
         Some(self.supply.capacity).filter(|_| is_divided)
     }
@@ -131,7 +134,7 @@ impl Resource {
             return false;
         }
         let held = holding.map_or(Amount::ZERO, Holding::own);
-        let room = self.room_beside_others(held, self.divides());
+        let room = self.room_beside_others(held, self.promised());
         // A holder with leases of predecessors keeps them, and grows when the mark has risen.
         let needs = match ask.in_use().is_zero() {
             true => ask.demand.wants(),

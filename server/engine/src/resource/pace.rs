@@ -199,7 +199,14 @@ const HEIGHT_MAX: u32 = 32;
 const INTERVAL_MIN: Duration = Duration::from_millis(10);
 
 /// Refreshes of a client with a stream in a lease length.
-pub(crate) const HEARTBEATS: u32 = 3;
+const HEARTBEATS: u32 = 3;
+
+/// Returns the longest time between two requests of a live client with such a lease, on a stream or not.
+pub(crate) fn longest_interval(refresh_interval: Duration, lease_length: Duration) -> Duration {
+    refresh_interval
+        .max(lease_length / HEARTBEATS)
+        .min(INTERVAL_MAX)
+}
 
 /// Longest refresh interval, for a decay factor that makes it grow with the height.
 const INTERVAL_MAX: Duration = REFRESH_IN_MAX;

@@ -167,7 +167,7 @@ impl Resource {
             Bound::CapacityLowered
         } else if has_room(self.grants_max()) {
             Bound::NotAskedYet
-        } else if has_room(self.divides()) {
+        } else if has_room(self.promised()) {
             Bound::MarkRises
         } else {
             let recovery = self.recovery.as_deref();

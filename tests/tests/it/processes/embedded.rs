@@ -17,9 +17,11 @@ async fn member() {
     group::run_as_member().await;
 }
 
+/// Arguments of a process that is a member.
+const AS_MEMBER: [&str; 3] = ["processes::embedded::member", "--exact", "--nocapture"];
+
 fn start(place: &str) -> Member {
-    let only_that = ["processes::embedded::member", "--exact", "--nocapture"];
-    Member::start(place, &only_that)
+    Member::start(place, &AS_MEMBER)
 }
 
 /// Waits until something holds for a group.
@@ -85,4 +87,18 @@ async fn members_of_a_group_in_etcd_share_a_limit_also_when_the_master_is_killed
     let etcd = Etcd::start().await;
     let place = format!("etcd:{}", etcd.address(0));
     check_group(&place).await;
+}
+
+#[tokio::test]
+async fn processes_that_a_server_forks_for_its_cores_share_a_limit() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Member::start_forks(5, folder.path().to_str().unwrap(), &AS_MEMBER);
+    until("all five have a part", || server.processes() == 5).await;
+    let before = server.takes().len();
+    until("they take more", || {
+        server.takes().len() >= before + 2 * LIMIT
+    })
+    .await;
+    let most = group::most_in_a_second(server.leave());
+    assert!(most <= LIMIT + BURST, "{most} in a second");
 }
