@@ -85,9 +85,9 @@ pub(crate) fn shared_bytes(holders: usize, bands: usize) -> usize {
         return band_bytes(bands);
     }
     let tree = match holders {
-        0..=ONE_LEAF => 0,
-        0..=SMALL_TREE => TREE_BYTES,
-        _ => LARGE_TREE_BYTES,
+        _ if holders > SMALL_TREE => LARGE_TREE_BYTES,
+        _ if holders > ONE_LEAF => TREE_BYTES,
+        _ => 0,
     };
     TABLES_BYTES + tree + holders.min(EARLY_MAX) * EARLY_BYTES
 }
