@@ -71,8 +71,9 @@ async fn a_killed_root_divides_at_once_when_it_is_back() {
     root.kill();
     let mut root = Server::start_at(&address, &flags);
     let of_bob = open(&bob, 100.0);
-    until(&of_bob, 40.0).await;
-    assert_eq!(of_ann.capacity(), Capacity::Limited(60.0));
+    // Long before a lease ends.
+    until(&of_bob, 50.0).await;
+    until(&of_ann, 50.0).await;
 
     let shown = stdout(&doorward_server(&["state", "show", &state]));
     assert_eq!(shown, "", "the server has the directory");
