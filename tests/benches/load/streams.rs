@@ -343,7 +343,9 @@ async fn at_rest(place: &Place, size: Size) {
             lease_length: Duration::from_secs(12),
             ..Templates::FAIR
         };
-        let server = Subject::server(place, templates);
+        // All come from one address.
+        let room = ["--incoming-bytes-per-address-max=256MiB"];
+        let server = Subject::server_with(place, templates, &room);
         let clients = (0..size.clients)
             .map(|number| tokio::spawn(rest(server.address, number, way == "streams")));
         let clients: Vec<_> = clients.collect();
