@@ -31,7 +31,7 @@ use crate::refusal::Refusal;
 /// # Ok(()) }
 /// ```
 pub trait Acquire<C> {
-    /// What a caller has acquired. It can be moved into a task.
+    /// The acquired amount or places. A permit can be moved into a task.
     type Permit: Refund + Send;
 
     /// Waits until a cost may be used, and uses it. Safe to cancel.

@@ -39,7 +39,7 @@ async fn a_call_that_one_refuses_has_used_nothing_of_the_others() {
         refused(((3, ("acme", 1)), 1)).limit.as_deref(),
         Some("places")
     );
-    // What the refused calls asked for is there: 60 of the key, and 6 of the rate.
+    // The refused calls have left 60 of the key, and 6 of the rate.
     limiter
         .try_acquire(((1, ("acme", 60)), 6))
         .unwrap()

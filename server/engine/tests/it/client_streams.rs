@@ -297,7 +297,7 @@ proptest! {
                 client.asks(&mut node, at(40));
             }
         }
-        // Parts of the wants rise by as much as levels. What a heavy client lacks, a light one may have.
+        // Parts of the wants rise by as much as levels. A light client may have a part that a heavy one lacks.
         let whole = clients.iter().map(|client| match kind {
             AlgorithmKind::ProportionalShare => client.wants,
             _ => client.has,
