@@ -120,7 +120,7 @@ fn a_snapshot_is_bounded_and_agrees_with_itself() {
 fn check_agreement(all: &ResourceSnapshot, rows: &[LeaseSnapshot], seed: u64) {
     let (capacity, wants) = (all.capacity, all.wants);
     let shares: f64 = rows.iter().map(|row| row.share).sum();
-    // What is not reported is divided only as long as those that have it may report.
+    // The unreported part is divided only as long as its holders may report.
     let rounding = 1e-9 * capacity.max(1.0);
     let adds_up = |divided: f64| (shares - divided.min(wants)).abs() <= rounding;
     assert!(
