@@ -54,10 +54,10 @@ impl Account {
 #[derive(Debug)]
 pub struct BudgetHolder {
     book: u64,
-    /// Ordered from the oldest to the newest.
+    /// Ordered by their last answers; the last one is that of the newest answer.
     accounts: Vec<Account>,
-    /// The account of the newest answer, and its mastership.
-    present: Option<(u64, Option<u64>)>,
+    /// Mastership of the newest answer.
+    granted_by: Option<u64>,
     window: Option<Window>,
     ends_at: Option<Time>,
     /// Number of windows so far.
@@ -85,7 +85,7 @@ impl BudgetHolder {
         Self {
             book,
             accounts: Vec::new(),
-            present: None,
+            granted_by: None,
             window: None,
             ends_at: None,
             turn: 0,
@@ -168,8 +168,7 @@ impl BudgetHolder {
         if turn != self.turn {
             return;
         }
-        let present = self.present.map(|(book, _)| book);
-        if let Some(account) = self.accounts.iter_mut().find(|it| Some(it.book) == present) {
+        if let Some(account) = self.accounts.last_mut() {
             account.taken = account.taken.saturating_add(used.saturating_sub(reserved));
         }
         let mut back = reserved.saturating_sub(used);
@@ -238,24 +237,22 @@ impl BudgetHolder {
     pub fn say_need(&mut self, need: u64) -> BudgetAsk {
         let least = self.in_vain.take().map_or(0, |(least, _)| least);
         self.said = (need, least);
-        let present = self.present;
-        let mut accounts = self.accounts.iter_mut();
-        let account = accounts.find(|it| Some(it.book) == present.map(|(book, _)| book));
-        let (has, taken) = account.map_or((0, 0), |account| {
-            let keeps = account.taken.saturating_add(need);
-            account.ceiling = account.ceiling.min(keeps);
-            (account.ceiling.max(account.taken), account.taken)
+        let account = self.accounts.last_mut();
+        let (granter_book, has, taken) = account.map_or((None, 0, 0), |account| {
+            account.ceiling = account.ceiling.min(account.taken.saturating_add(need));
+            let has = account.ceiling.max(account.taken);
+            (Some(account.book), has, account.taken)
         });
         BudgetAsk {
             word: BudgetWord {
                 holder_book: self.book,
-                granter_book: present.map(|(book, _)| book),
+                granter_book,
                 window: self.window,
                 taken,
                 least,
                 closes: false,
             },
-            granted_by: present.and_then(|(_, granted_by)| granted_by),
+            granted_by: self.granted_by,
             has,
             need,
         }
@@ -279,21 +276,16 @@ impl BudgetHolder {
             .ends_in
             .map(|left| answer.sent_at + (left - left / FASTER));
         self.ends_at = self.ends_at.max(ends_at);
-        self.present = Some((state.granter_book, answer.granted_by));
+        self.granted_by = answer.granted_by;
         let book = state.granter_book;
         let place = self.accounts.iter().position(|it| it.book == book);
-        if place.is_none() {
-            let (ceiling, taken) = (0, 0);
-            self.accounts.push(Account {
-                book,
-                ceiling,
-                taken,
-            });
-        }
-        let place = place.unwrap_or(self.accounts.len() - 1);
-        if let Some(account) = self.accounts.get_mut(place) {
-            account.ceiling = answer.ceiling;
-        }
+        let taken = place.map_or(0, |place| self.accounts.remove(place).taken);
+        let ceiling = answer.ceiling;
+        self.accounts.push(Account {
+            book,
+            ceiling,
+            taken,
+        });
         self.granted = answer.ceiling.saturating_sub(state.known_taken);
         self.asked_early = false;
         self.is_short = matches!(

@@ -218,13 +218,13 @@ fn a_client_asks_early_once_for_each_answer() {
     assert!(!holder.asks_early(now), "it was asked already");
     let word = holder.say(Duration::from_secs(5), true, now);
     assert!(word.need >= 10 && word.word.least == 10, "{word:?}");
-    let answer = |number, ceiling, limited_by| BudgetAnswer {
+    let answer = |number, ceiling, known_taken, limited_by| BudgetAnswer {
         state: BudgetState {
             granter_book: 1,
             window: Window::LIFETIME,
             ends_in: None,
             total: 100,
-            known_taken: 0,
+            known_taken,
             soft: false,
         },
         ceiling,
@@ -233,7 +233,7 @@ fn a_client_asks_early_once_for_each_answer() {
         sent_at: now,
         number,
     };
-    assert!(holder.answer(&answer(1, 20, LimitedBy::Wants)));
+    assert!(holder.answer(&answer(1, 20, 0, LimitedBy::Wants)));
     assert_eq!(holder.reserve(8, now), Ok(()));
     assert!(!holder.asks_early(now), "more than half is left");
     assert_eq!(holder.reserve(8, now), Ok(()));
@@ -241,7 +241,7 @@ fn a_client_asks_early_once_for_each_answer() {
     assert_eq!(holder.reserve(8, now), Err(Short::Ceiling));
     assert!(!holder.asks_early(now), "it was asked already");
     holder.say_need(50);
-    assert!(holder.answer(&answer(2, 20, LimitedBy::Share)));
+    assert!(holder.answer(&answer(2, 20, 16, LimitedBy::Share)));
     assert_eq!(holder.reserve(8, now), Err(Short::Exhausted));
     assert!(!holder.asks_early(now), "the server has no more");
     assert_eq!(holder.reserve(4, now), Ok(()), "a smaller call fits");
