@@ -310,7 +310,7 @@ impl Watched {
         let sums = &mut self.sums;
         sums.wanting = sums.wanting + usize::from(after.wants()) - usize::from(before.wants());
         sums.short = sums.short + usize::from(after.is_short()) - usize::from(before.is_short());
-        if after.is_hungry() {
+        if after.wants() && after.lease.is_zero() {
             account.hungry_since.get_or_insert(now);
         } else if let Some(since) = account.hungry_since.take() {
             self.starvation.note(since, after.wish.priority, now);
@@ -398,10 +398,6 @@ impl ClientStanding {
 
     fn wants(&self) -> bool {
         self.wish.wants > 0.0
-    }
-
-    fn is_hungry(&self) -> bool {
-        self.wants() && self.lease.is_zero()
     }
 
     fn is_short(&self) -> bool {

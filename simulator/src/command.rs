@@ -17,6 +17,7 @@ use doorward_simulator::report::{claim, command_line, summary, write_all};
 use doorward_simulator::scenario::Scenario;
 use doorward_simulator::world::World;
 use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::Value;
 
 use crate::failure::Failure;
 
@@ -38,15 +39,30 @@ fn play(scenario: &Scenario, command: String, folder: Option<&Path>) -> Result<(
     }
 }
 
-/// Prints the scenario file that plays the same as a command.
-fn print_scenario(scenario: &Scenario, command: &str) -> Result<(), Failure> {
-    let text = scenario.to_yaml().map_err(anyhow::Error::from)?;
+/// Prints the scenario file that plays the same as this command.
+fn print_scenario(mut file: Value) -> Result<(), Failure> {
+    tidy(&mut file);
+    let options = serde_saphyr::ser_options! { prefer_block_scalars: false };
+    let text = serde_saphyr::to_string_with_options(&file, options);
+    let text = text.map_err(anyhow::Error::from)?;
     let mut out = io::stdout().lock();
-    writeln!(out, "# Plays the same as: {command}")?;
+    writeln!(out, "# Plays the same as: {}", repeated())?;
     let files = "# Paths are relative to the folder of this file.";
     writeln!(out, "{files} docs/schemas/scenario.json lists all keys.")?;
     out.write_all(text.as_bytes())?;
     Ok(())
+}
+
+/// Removes keys without a value.
+fn tidy(file: &mut Value) {
+    match file {
+        Value::Array(items) => items.iter_mut().for_each(tidy),
+        Value::Object(fields) => {
+            fields.retain(|_, value| !value.is_null());
+            fields.values_mut().for_each(tidy);
+        }
+        _ => {}
+    }
 }
 
 /// Prints the summary, and writes a report into the folder, if there is one.

@@ -8,14 +8,14 @@
 //! The program shrinks a seed that fails to fewer faults and fewer clients that still fail in the
 //! same way.
 
+#![expect(clippy::indexing_slicing, reason = "an absent key is null, or added")]
+
 mod addresses;
 mod clients;
 mod clocks;
 mod departures;
 mod draft;
-mod edits;
 mod etcd;
-mod healed;
 mod masters;
 mod network;
 mod shrink;
@@ -23,16 +23,20 @@ mod templates;
 mod topology;
 mod twins;
 
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
+use serde_json::json;
+
 use crate::chance::Chance;
-use crate::fuzz::draft::{Draft, FAULTY_FOR, Quality, Strength};
+use crate::fuzz::draft::{Draft, FAULTY_FOR, Quality, Strength, said};
+use crate::fuzz::topology::depth;
 use crate::recording::{Checker, Recording};
-use crate::scenario::{Limits, Scenario};
+use crate::scenario::{ClientGroup, Latency, Network, Scenario, Span};
 use crate::world::World;
 
-pub use crate::fuzz::draft::Part;
+pub use crate::fuzz::draft::{Part, WorldFile};
 pub use crate::fuzz::shrink::shrink;
 
 /// Largest deviation at rest, as a part of what can be used: the error of compressed curves.
@@ -40,6 +44,27 @@ const AT_REST: f64 = 0.005;
 
 /// Value that separates the stream of random worlds from others.
 const STREAM: u64 = 0x5eed_0000_0000_0010;
+
+/// Largest distance from the ideal when clients must have their share, as a part of what all should have.
+const RIGHT: f64 = 0.01;
+
+/// Most requests of a client within a second. The largest count in some hundred worlds was 12; a
+/// client that follows redirects without end sends hundreds.
+const REQUESTS_MAX: f64 = 60.0;
+
+/// Factor for the slowest clocks.
+const SLOW: f64 = 1.12;
+
+/// Time that each level of the tree adds after a change of demand. A lost message is missed after 2
+/// s, and so may be its replacement. Where servers poll, a slow network adds to that: a request for
+/// more waits for a level to learn of it, which then asks others for less.
+const ROUND: Duration = Duration::from_secs(4);
+
+/// Longest wait of a client between two attempts when no server answers.
+const BACKOFF_MAX: Duration = Duration::from_secs(60);
+
+/// Value that separates the stream of demands after the heal from others.
+const HEALED_STREAM: u64 = 0x5eed_0000_0000_0003;
 
 /// Failure of a random scenario.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -53,22 +78,24 @@ pub struct FoundFailure {
 
 /// Returns the scenario of a seed. It contains the part `focus` for certain, and strongly.
 pub fn scenario(seed: u64, focus: Option<Part>) -> Scenario {
+    world(seed, focus).read()
+}
+
+/// Returns the scenario of a seed as a file, which plays the same in later releases.
+pub fn world(seed: u64, focus: Option<Part>) -> WorldFile {
     let chance = Chance::new(seed ^ STREAM);
     let mut of_strengths = chance.fork(0);
-    let strengths = Part::ALL.map(|part| {
-        let drawn = Strength::draw(&mut of_strengths);
-        let strength = match focus == Some(part) {
-            true => Strength::Much,
-            false => drawn,
-        };
-        (part, strength)
-    });
+    let strengths = Part::ALL.map(|part| (part, Strength::draw(&mut of_strengths)));
+    let mut strengths = BTreeMap::from(strengths);
+    strengths.extend(focus.map(|part| (part, Strength::Much)));
     let mut draft = Draft {
-        strengths: strengths.into(),
+        strengths,
         quality: Quality::draw(&mut chance.fork(1)),
         chance: chance.clone(),
+        nodes: Vec::new(),
         specs: Vec::new(),
-        scenario: Scenario::default(),
+        election: Span::default(),
+        file: WorldFile::default(),
     };
     twins::exclude(&mut draft);
     topology::draw(&mut draft, &mut chance.fork(2));
@@ -79,7 +106,7 @@ pub fn scenario(seed: u64, focus: Option<Part>) -> Scenario {
     network::cut(&mut draft);
     etcd::draw(&mut draft);
     clocks::draw(&mut draft);
-    edits::draw(&mut draft);
+    templates::edit(&mut draft);
     departures::draw(&mut draft);
     addresses::draw(&mut draft);
     twins::draw(&mut draft);
@@ -87,34 +114,92 @@ pub fn scenario(seed: u64, focus: Option<Part>) -> Scenario {
 }
 
 /// Completes a world: faults happen for a while and then stop.
-fn finished(seed: u64, draft: Draft) -> Scenario {
+fn finished(seed: u64, draft: Draft) -> WorldFile {
     let drawn = Part::ALL.into_iter();
     let drawn = drawn.filter(|part| draft.strength(*part).is_some());
     let drawn: Vec<&str> = drawn.map(Part::as_str).collect();
-    let mut scenario = Scenario {
-        name: format!("fuzz-{seed}"),
-        description: match drawn.is_empty() {
-            true => "A random world.".to_owned(),
-            false => format!("A random world: {}.", drawn.join(", ")),
-        },
-        seed,
-        duration: FAULTY_FOR,
-        sample_every: Duration::from_secs(5),
-        templates: templates::written(&draft.specs),
-        heal_at: Some(FAULTY_FOR),
-        idle_faults: true,
-        limits: Limits {
-            overshoot_max: Some(0.0),
-            nesting_max: Some(0.0),
-            mastership_max: Some(0.0),
-            utilisation_min: Some(1.0 - AT_REST),
-            unfairness_max: Some(AT_REST),
-            ..Limits::default()
-        },
-        ..draft.scenario
+    let description = match drawn.is_empty() {
+        true => "A random world.".to_owned(),
+        false => format!("A random world: {}.", drawn.join(", ")),
     };
-    healed::demand_ideal_shares(&mut scenario);
-    scenario
+    let mut file = draft.file;
+    let settings = &mut file.settings;
+    settings["name"] = format!("fuzz-{seed}").into();
+    settings["description"] = description.into();
+    settings["seed"] = seed.into();
+    settings["sample_every"] = "5s".into();
+    settings["templates"] = templates::written(&draft.specs);
+    settings["idle_faults"] = true.into();
+    settings["limits"] = json!({
+        "overshoot": 0,
+        "nesting": 0,
+        "mastership": 0,
+        "utilisation": 1.0 - AT_REST,
+        "unfairness": AT_REST,
+    });
+    demand_ideal_shares(&mut file);
+    file
+}
+
+/// Returns the longest delay of a message.
+fn slowest(network: &Network) -> Duration {
+    let links = [&network.clients, &network.servers].into_iter();
+    let links = links.chain(network.links.iter().map(|it| &it.link));
+    let longest = links.filter_map(|link| match link.latency? {
+        Latency::Uniform((_, latency)) => Some(latency),
+        // One in a thousand takes longer.
+        Latency::Exponential { least, mean } => Some(least + mean * 7),
+    });
+    longest.max().unwrap_or_default()
+}
+
+/// Demands that some time after the heal all clients have their ideal share. Then a client changes its demand, and soon
+/// after all must have their ideal share again.
+fn demand_ideal_shares(file: &mut WorldFile) {
+    let scenario = file.read();
+    let mut chance = Chance::new(scenario.seed ^ HEALED_STREAM);
+    let (mut lease, mut learns, mut refresh) = (Duration::ZERO, Duration::ZERO, Duration::ZERO);
+    for template in scenario.templates_ever() {
+        let algorithm = &template.algorithm;
+        lease = lease.max(algorithm.lease_length);
+        learns = learns.max(algorithm.lease_length.max(algorithm.learning_mode_duration));
+        refresh = refresh.max(algorithm.refresh_interval);
+    }
+    let levels = 1 + depth(&scenario.nodes);
+    // Old leases expire, and one level may learn after the other, on slow clocks too.
+    let rest = (lease * 4 + refresh * 4 * levels).mul_f64(1.2) + Duration::from_secs(30);
+    let duration = FAULTY_FOR + rest;
+    // Levels may learn one after the other. A client that was cut off for long tries again late.
+    // Slow clocks add to that.
+    let first = (learns * 2).max(BACKOFF_MAX) + (refresh * 3 * levels) + Duration::from_secs(10);
+    let first = FAULTY_FOR + first.mul_f64(SLOW);
+    let usages = scenario.clients.iter().flat_map(ClientGroup::usages);
+    let works = usages.filter_map(|usage| Some(usage.limiter?.takes?.1));
+    // Work under way finishes before its permits are free.
+    let work = works.max().unwrap_or_default();
+    // A client that holds too much refreshes once, and waiting clients are asked to come soon.
+    let refreshed = refresh.mul_f64(1.1) + Duration::from_secs(3);
+    let again = refreshed + work + (ROUND + slowest(&scenario.network)) * levels;
+    let again = first + again.mul_f64(SLOW);
+    let client = chance.below(scenario.clients.len());
+    let Some(client) = scenario.clients.get(client) else {
+        return;
+    };
+    let template = scenario.templates.find(&client.first.resource);
+    let capacity = template.map_or(0.0, |it| it.capacity.get());
+    file.faults.push(json!({
+        "at": said(first + Duration::from_secs(1)),
+        "demand": {"clients": 1, "of": client.name},
+        "wants": capacity * chance.between(0.0, 1.0),
+    }));
+    let settled_after = again.max(duration - refresh * 2);
+    let settings = &mut file.settings;
+    settings["right_at"] = json!([said(first), said(again)]);
+    settings["settled_after"] = said(settled_after).into();
+    settings["duration"] = said(duration.max(settled_after + refresh * 2)).into();
+    settings["heal_at"] = said(FAULTY_FOR).into();
+    settings["limits"]["settled_unfairness"] = RIGHT.into();
+    settings["limits"]["requests"] = REQUESTS_MAX.into();
 }
 
 /// Plays a scenario, and returns the promise it broke. After every event of a node it asserts that

@@ -122,17 +122,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_reads_in_any_folder_and_is_the_same_when_it_is_written_again() {
+    fn what_is_shown_reads_in_any_folder() {
         let nowhere = Path::new("/nowhere");
         for entry in LIBRARY {
             let file = format!("{}.yaml", entry.name);
             let read = Scenario::parse(entry.text, &file, nowhere);
             let read = read.unwrap_or_else(|error| panic!("{error}"));
-            let written = read.to_yaml().unwrap();
-            assert_eq!(written, entry.read().unwrap().to_yaml().unwrap());
-            let again = Scenario::parse(&written, &file, nowhere);
-            let again = again.unwrap_or_else(|error| panic!("{error}"));
-            assert_eq!(again.to_yaml().unwrap(), written);
+            let here = entry.read().unwrap();
+            assert!(format!("{read:?}") == format!("{here:?}"), "{file}");
         }
     }
 

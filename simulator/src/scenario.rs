@@ -1,6 +1,6 @@
 //! Scenarios: plain, checked data, with nothing left to look up.
 //!
-//! Files are read in two steps. Serde reads typed values (`source`, `forms`); then names become places (`nodes`), and
+//! Files are read in two steps. Serde reads typed values (`forms`); then names become places (`nodes`), and
 //! fields are completed and checked against one another (`read`). Fields called `…_file` have what a file says until
 //! then, and are empty after it. A `Scenario` makes sense: parents stand before their children, every probability is
 //! one, every amount is finite and not negative.
@@ -13,26 +13,23 @@ pub mod network;
 pub mod nodes;
 pub mod read;
 pub mod settings;
-mod source;
 pub mod templates;
 pub mod usage;
-pub mod write;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use doorward_engine::templates::{Template, Templates};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::Value;
 
 pub use crate::scenario::clients::ClientGroup;
 use crate::scenario::fault::{Event, Fault};
-use crate::scenario::forms::{Form, Maybe, Step, Time, Times, is_default, one, seconds, unsaid};
+use crate::scenario::forms::{Fields, Form, Maybe, Step, Time, Times, one, seconds, unsaid};
 pub use crate::scenario::network::{Latency, Network};
 pub use crate::scenario::nodes::Node;
 use crate::scenario::nodes::TreeForm;
 pub use crate::scenario::settings::{ClientGaps, Limits, Servers};
-use crate::scenario::source::Fields;
 
 /// The most nodes of a tree.
 pub const NODES_MAX: usize = 10_000;
@@ -50,15 +47,15 @@ pub const DURATION_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
 pub type Span = (Duration, Duration);
 
 /// A whole simulation.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Scenario {
     /// The name of the scenario. Absent: the name of the file.
-    #[serde(default, skip_serializing_if = "is_default")]
+    #[serde(default)]
     pub name: String,
     /// A description for people.
-    #[serde(default, skip_serializing_if = "is_default")]
+    #[serde(default)]
     pub description: String,
     /// The duration of the simulation.
     #[serde(default = "seconds::<600>", with = "Step")]
@@ -77,22 +74,17 @@ pub struct Scenario {
     #[serde(default, with = "Times")]
     pub right_at: Vec<Duration>,
     /// Faults may concern no client, or fewer clients than they say. Files that chance wrote say so.
-    #[serde(default, skip_serializing_if = "is_default")]
+    #[serde(default)]
     pub idle_faults: bool,
     /// The templates of the root at the start.
     #[serde(skip)]
     pub templates: Templates,
     /// The templates of the root at the start, as in a template file; or the name of one.
     #[serde(rename = "templates")]
-    #[cfg_attr(test, schemars(with = "templates::TemplatesForm"))]
+    #[cfg_attr(test, schemars(with = "schema_tests::TemplatesForm"))]
     pub templates_file: Value,
     /// The servers: nodes in nodes, or a list. Absent: one node, `root`.
-    #[serde(
-        rename = "tree",
-        default,
-        skip_serializing_if = "is_default",
-        with = "TreeForm"
-    )]
+    #[serde(rename = "tree", default, with = "TreeForm")]
     pub nodes: Vec<Node>,
     /// Groups of clients.
     pub clients: Vec<ClientGroup>,
@@ -100,10 +92,10 @@ pub struct Scenario {
     #[serde(default)]
     pub network: Network,
     /// The settings of servers.
-    #[serde(default, skip_serializing_if = "is_default")]
+    #[serde(default)]
     pub servers: Servers,
     /// The settings of clients.
-    #[serde(default, skip_serializing_if = "is_default")]
+    #[serde(default)]
     pub client_gaps: ClientGaps,
     /// Faults, each with its time.
     #[serde(skip)]
@@ -117,7 +109,7 @@ pub struct Scenario {
     #[serde(default = "unsaid", with = "Time")]
     pub settled_after: Duration,
     /// The limits that verdicts judge by.
-    #[serde(default, skip_serializing_if = "is_default")]
+    #[serde(default)]
     pub limits: Limits,
 }
 
@@ -134,12 +126,6 @@ impl Scenario {
         (longest + SETTLES_FOR).min(self.duration / 2)
     }
 
-    /// Whether etcd is ever restored from a backup.
-    pub fn restores_etcd(&self) -> bool {
-        let mut events = self.events();
-        events.any(|event| matches!(event, Event::Etcd { back: Some(_), .. }))
-    }
-
     /// All events of faults.
     pub fn events(&self) -> impl Iterator<Item = &Event> {
         let choices = self.faults.iter().flat_map(|fault| &fault.choices);
@@ -149,7 +135,7 @@ impl Scenario {
     /// All templates that are ever in force: those at the start, and those of every edit.
     pub fn templates_ever(&self) -> impl Iterator<Item = &Template> {
         let edits = self.events().filter_map(|event| match event {
-            Event::Edit { templates } => Some(templates),
+            Event::Edit { templates, .. } => Some(templates),
             _ => None,
         });
         let all = edits.chain([&self.templates]).flat_map(Templates::iter);

@@ -202,7 +202,9 @@ impl<'a> World<'a> {
         };
         world.build_tree();
         world.spawn_clients();
-        world.schedule_faults();
+        for (number, fault) in (0..).zip(&scenario.faults) {
+            world.schedule_fault(number, &fault.when, None);
+        }
         world.describe();
         world.act(Time::ZERO, |world| world.sample());
         world.look_later(0);

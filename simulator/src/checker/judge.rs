@@ -71,21 +71,15 @@ impl Watched {
             Checker::Nesting => (self.nesting.worst.value, self.nesting.worst.time()),
             Checker::Fairness => (figures.unfairness, None),
             Checker::Utilisation => (figures.utilisation, None),
-            Checker::Convergence => {
-                let began = (figures.shifts > 0).then_some(self.convergence.longest.at);
-                (figures.convergence_max_s, began)
-            }
+            Checker::Convergence => (figures.convergence_max_s, self.convergence.longest.time()),
             Checker::Starvation => (figures.starvation_max_s, self.starvation.longest.time()),
             Checker::Oscillation => (figures.oscillation_per_minute, None),
             Checker::Mastership => (self.mastership.answers, self.mastership.first),
             Checker::SettledFairness => {
                 let worst = self.fairness.settled_worst;
-                (worst.value, Some(worst.at))
+                (worst.value, worst.time())
             }
-            Checker::Comeback => {
-                let until = (figures.comebacks > 0).then_some(self.comebacks.longest.at);
-                (figures.comeback_max_s, until)
-            }
+            Checker::Comeback => (figures.comeback_max_s, self.comebacks.longest.time()),
             Checker::NotBack => (figures.not_back as f64, None),
             Checker::SafeUse => self.found_safe_use(),
             Checker::Requests => (self.requests.value.into(), self.requests.time()),

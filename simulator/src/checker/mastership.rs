@@ -26,16 +26,12 @@ pub(crate) struct MastershipChecker {
 
 /// Returns whether a server may decide, by the claims of all servers of its node: its lease in etcd
 /// must be valid, and no other server may believe to be master.
-pub(crate) fn may_decide(
-    term: u64,
-    claims: impl Iterator<Item = MasterClaim>,
-    local: Time,
-) -> bool {
+pub(crate) fn may_decide(term: u64, claims: impl Iterator<Item = MasterClaim>, now: Time) -> bool {
     let (mut has_lease, mut has_rival, mut is_twin) = (false, false, false);
     for claim in claims {
         if claim.term == term {
             is_twin = claim.is_twin;
-            has_lease = claim.may_lead_until.is_none_or(|until| local < until);
+            has_lease = claim.may_lead_until.is_none_or(|until| now < until);
         } else if !claim.is_twin && claim.may_lead_until.is_some() {
             has_rival |= claim.is_master;
         }

@@ -56,12 +56,7 @@ impl Starvation {
 
     /// Recomputes which priorities can get something. Returns those that no longer can, and since
     /// when they could.
-    pub(super) fn look(
-        &mut self,
-        algorithm: &Algorithm,
-        capacity: f64,
-        now: Time,
-    ) -> Vec<(i64, Time)> {
+    fn look(&mut self, algorithm: &Algorithm, capacity: f64, now: Time) -> Vec<(i64, Time)> {
         let by_priority = algorithm.kind == AlgorithmKind::PriorityBands;
         let is_unlimited = algorithm.kind == AlgorithmKind::NoAlgorithm;
         let sure = |priority: i64| {

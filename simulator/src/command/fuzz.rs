@@ -2,10 +2,10 @@
 
 use std::io::{self, Write};
 
-use doorward_simulator::fuzz::{play, scenario, shrink};
+use doorward_simulator::fuzz::{WorldFile, play, shrink, world};
 use doorward_simulator::recording::Recording;
 use doorward_simulator::report::command_line;
-use doorward_simulator::scenario::Scenario;
+use serde_json::json;
 
 use crate::command::parallel::in_order;
 use crate::failure::Failure;
@@ -13,11 +13,12 @@ use crate::flags::FuzzFlags;
 
 /// Outcome of a seed.
 struct SeedOutcome {
+    seed: u64,
     failure: Option<String>,
-    /// Scenario of the recording: that of the seed, or a smaller one that still fails.
-    scenario: Scenario,
+    /// World of the recording: that of the seed, or a smaller one that still fails.
+    world: WorldFile,
     recording: Recording,
-    /// Faults and clients of the whole scenario, if it was shrunk.
+    /// Faults and clients of the whole world, if it was shrunk.
     whole: Option<(usize, usize)>,
 }
 
@@ -28,7 +29,7 @@ pub(crate) fn run(flags: &FuzzFlags) -> Result<(), Failure> {
     };
     let mut outcome = outcome(seed, flags);
     if flags.print_scenario {
-        return super::print_scenario(&outcome.scenario, &super::repeated());
+        return super::print_scenario(json!(outcome.world));
     }
     if outcome.failure.is_some() {
         write_failure(&outcome)?;
@@ -42,22 +43,23 @@ pub(crate) fn run(flags: &FuzzFlags) -> Result<(), Failure> {
     }
 }
 
-/// Plays a seed, and shrinks its scenario if it fails and the flags say so.
+/// Plays a seed, and shrinks its world if it fails and the flags say so.
 fn outcome(seed: u64, flags: &FuzzFlags) -> SeedOutcome {
-    let mut scenario = scenario(seed, flags.focus);
-    let (mut recording, failure) = play(&scenario);
+    let mut world = world(seed, flags.focus);
+    let (mut recording, failure) = play(&world.read());
     let mut whole = None;
     if let Some(failure) = failure.as_ref().filter(|_| flags.shrink) {
-        whole = Some((scenario.faults.len(), scenario.clients.len()));
-        scenario = shrink(&scenario, failure);
-        (recording, _) = play(&scenario);
-        let (faults, clients) = (scenario.faults.len(), scenario.clients.len());
+        whole = Some((world.faults.len(), world.clients.len()));
+        world = shrink(&world, failure);
+        (recording, _) = play(&world.read());
+        let (faults, clients) = (world.faults.len(), world.clients.len());
         recording.description =
             format!("Shrunk scenario of the seed {seed}: {faults} faults, {clients} clients.");
     }
     SeedOutcome {
+        seed,
         failure: failure.map(|failure| failure.to_string()),
-        scenario,
+        world,
         recording,
         whole,
     }
@@ -75,7 +77,7 @@ fn many(flags: &FuzzFlags) -> Result<(), Failure> {
             failed += 1;
             bar.suspend(|| {
                 write_failure(&outcome)?;
-                let seed = outcome.scenario.seed.to_string();
+                let seed = outcome.seed.to_string();
                 let mut words = vec!["fuzz", "--seed", &seed];
                 words.extend(flags.focus.iter().flat_map(|it| ["--focus", it.as_str()]));
                 words.extend(["--shrink", "--out", "report"]);
@@ -97,11 +99,11 @@ fn many(flags: &FuzzFlags) -> Result<(), Failure> {
 fn write_failure(outcome: &SeedOutcome) -> io::Result<()> {
     let mut out = io::stdout().lock();
     let failure = outcome.failure.as_deref().unwrap_or_default();
-    writeln!(out, "seed {} fails: {failure}", outcome.scenario.seed)?;
+    writeln!(out, "seed {} fails: {failure}", outcome.seed)?;
     let Some((faults, clients)) = outcome.whole else {
         return Ok(());
     };
-    let kept = &outcome.scenario;
+    let kept = &outcome.world;
     let (some, few) = (kept.faults.len(), kept.clients.len());
     let left = format!("{some} of {faults} faults and {few} of {clients} clients");
     writeln!(out, "  fails with {left}:")?;

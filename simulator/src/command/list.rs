@@ -14,7 +14,9 @@ pub(crate) fn list() -> Result<(), Failure> {
     let mut table = Table::headless(0..0, Palette::of_stdout());
     for entry in LIBRARY {
         let scenario = entry.read().map_err(anyhow::Error::from)?;
-        table.add([entry.name, first_sentence(&scenario.description)]);
+        let first_sentence = scenario.description.split(". ").next();
+        let first_sentence = first_sentence.unwrap_or_default().trim_end_matches('.');
+        table.add([entry.name, first_sentence]);
     }
     Ok(table.write(&mut io::stdout())?)
 }
@@ -27,9 +29,4 @@ pub(crate) fn show(name: &str) -> Result<(), Failure> {
         return Err(anyhow!("{problem}; `doorward-sim list` shows them{hint}").into());
     };
     Ok(io::stdout().write_all(entry.text.as_bytes())?)
-}
-
-fn first_sentence(text: &str) -> &str {
-    let first = text.split_once(". ").map_or(text, |(first, _)| first);
-    first.trim_end_matches('.')
 }

@@ -6,20 +6,19 @@
 
 use std::fs::{self, File};
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{anyhow, bail};
 use doorward_documents::parse_bytes;
 use doorward_engine::id::ResourceId;
 use doorward_engine::templates::{Template, Templates};
-use doorward_simulator::scenario::demand::{Demand, Trace};
+use doorward_simulator::scenario::nodes::listed;
 use doorward_simulator::scenario::read::file_stem;
 use doorward_simulator::scenario::templates::{ids, written};
-use doorward_simulator::scenario::{DURATION_MAX, Scenario};
-use doorward_trace::Row;
+use doorward_simulator::scenario::{CLIENTS_MAX, DURATION_MAX, Node, Scenario, TRACE_ROWS_MAX};
+use doorward_trace::Trace;
 use humantime::format_duration;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::failure::Failure;
 use crate::flags::ReplayFlags;
@@ -30,52 +29,42 @@ const SAMPLES: u32 = 1_440;
 
 /// Plays the trace, or prints its scenario.
 pub(crate) fn run(flags: &ReplayFlags) -> Result<(), Failure> {
-    let mut scenario = scenario(flags)?;
+    let file = file(flags)?;
     if flags.print_scenario {
-        // Without a name in it, the scenario takes the name of its file.
-        scenario.name = String::new();
-        return super::print_scenario(&scenario, &super::repeated());
+        return super::print_scenario(file);
     }
+    // Without a name in it, the scenario takes the name of its file.
+    let name = format!("replay-{}.yaml", file_stem(&flags.trace.to_string_lossy()));
+    let scenario = Scenario::parse(&file.to_string(), &name, Path::new(""));
+    let scenario = scenario.map_err(anyhow::Error::from)?;
     super::play(&scenario, super::repeated(), flags.out.as_deref())
 }
 
-fn scenario(flags: &ReplayFlags) -> anyhow::Result<Scenario> {
+/// Returns the scenario file of the flags.
+fn file(flags: &ReplayFlags) -> anyhow::Result<Value> {
     let (templates, resource) = templates(flags)?;
-    let mut trace = Trace {
-        file: flags.trace.display().to_string(),
-        clients: Vec::new(),
-        rows: Arc::default(),
-        speed: flags.speed,
-        scale: flags.scale,
-    };
-    trace.read(File::open(&flags.trace))?;
-    let duration = trace.rows.last().map_or(Duration::ZERO, Row::at);
+    let file = flags.trace.display().to_string();
+    let trace = Trace::read(&file, File::open(&flags.trace), CLIENTS_MAX, TRACE_ROWS_MAX)?;
+    let seconds = trace.rows.last().map_or(0.0, |row| row.time_s) / flags.speed;
+    let duration = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
     if duration < Duration::from_secs(1) || duration > DURATION_MAX {
         let advice = "choose --speed so that it takes between 1 s and 365 days";
         bail!("the trace would take {duration:?}; {advice}");
     }
     let sample_every = Duration::from_secs((duration / SAMPLES).as_secs());
     let sample_every = sample_every.max(SAMPLE_EVERY).min(duration);
-    let name = file_stem(&flags.trace.to_string_lossy());
-    let file = json!({
-        "name": format!("replay-{name}"),
-        "description": format!("The demand of {name}."),
+    let trace = json!({"file": file, "speed": flags.speed, "scale": flags.scale});
+    let root = [Node::new("root", None, 1)];
+    Ok(json!({
+        "description": format!("The demand of {}.", file_stem(&file)),
         "seed": flags.seed,
         "duration": format_duration(duration).to_string(),
         "sample_every": format_duration(sample_every).to_string(),
         "templates": written(&templates),
-        "clients": [{"resource": resource.as_str(), "wants": 0}],
+        "tree": listed(flags.tree.as_deref().unwrap_or(&root)),
+        "clients": [{"resource": resource.as_str(), "wants": {"trace": trace}}],
         "limits": {"overshoot": 0},
-    });
-    let mut scenario = Scenario::parse(&file.to_string(), &name, Path::new(""))?;
-    if let [group] = scenario.clients.as_mut_slice() {
-        group.count = trace.clients.len();
-        group.first.demand = Demand::Trace(trace);
-    }
-    if let Some(nodes) = &flags.tree {
-        scenario.nodes = nodes.to_vec();
-    }
-    Ok(scenario)
+    }))
 }
 
 /// Returns the template that applies and the resource that clients ask for.

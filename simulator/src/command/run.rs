@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{anyhow, bail};
+use anyhow::{Result, anyhow, bail};
 use doorward_engine::templates::{Template, Templates};
 use doorward_simulator::library::LibraryEntry;
 use doorward_simulator::scenario::Scenario;
@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::flags::{RunFlags, WhatIfFlags};
 
 /// Plays it.
-pub(crate) fn run(flags: &RunFlags) -> Result<(), Failure> {
+pub(crate) fn run(flags: &RunFlags) -> std::result::Result<(), Failure> {
     let mut scenario = chosen(&flags.scenario, flags.seed, flags.duration)?;
     if !flags.what_if.is_empty() {
         change(&mut scenario, &flags.what_if)?;
@@ -27,14 +27,10 @@ pub(crate) fn run(flags: &RunFlags) -> Result<(), Failure> {
 }
 
 /// Finds a scenario, and changes its seed and its duration.
-pub(crate) fn chosen(
-    name: &str,
-    seed: Option<u64>,
-    duration: Option<Duration>,
-) -> anyhow::Result<Scenario> {
+pub(crate) fn chosen(name: &str, seed: Option<u64>, length: Option<Duration>) -> Result<Scenario> {
     let mut scenario = find(name)?;
     scenario.seed = seed.unwrap_or(scenario.seed);
-    scenario.duration = duration.unwrap_or(scenario.duration);
+    scenario.duration = length.unwrap_or(scenario.duration);
     scenario.sample_every = scenario.sample_every.min(scenario.duration);
     // Averages need some time.
     if scenario.settled_after >= scenario.duration {
@@ -44,12 +40,12 @@ pub(crate) fn chosen(
 }
 
 /// Changes the templates as the flags say: those at the start, and those that are written later.
-fn change(scenario: &mut Scenario, flags: &WhatIfFlags) -> anyhow::Result<()> {
+fn change(scenario: &mut Scenario, flags: &WhatIfFlags) -> Result<()> {
     let changed = |templates: &Templates| flags.changed(templates.iter().map(AsRef::as_ref));
     scenario.templates = changed(&scenario.templates)?;
     let faults = scenario.faults.iter_mut();
     for (_, event) in faults.flat_map(|fault| &mut fault.choices) {
-        if let Event::Edit { templates } = event {
+        if let Event::Edit { templates, .. } = event {
             *templates = changed(templates)?;
         }
     }
@@ -68,7 +64,7 @@ impl WhatIfFlags {
     pub(crate) fn changed<'a>(
         &self,
         templates: impl Iterator<Item = &'a Template>,
-    ) -> anyhow::Result<Templates> {
+    ) -> Result<Templates> {
         let changed = what_if(templates, self.capacity_factor, self.lease_length);
         let message = "--capacity-factor and --lease-length make templates invalid";
         changed.map_err(|problems| anyhow!("{message}\n{problems}"))
@@ -76,7 +72,7 @@ impl WhatIfFlags {
 }
 
 /// Finds the file or the scenario of the library with that name.
-pub(crate) fn find(name: &str) -> anyhow::Result<Scenario> {
+pub(crate) fn find(name: &str) -> Result<Scenario> {
     let path = Path::new(name);
     let found = match LibraryEntry::find(name) {
         Some(entry) if !path.is_file() => entry.read(),

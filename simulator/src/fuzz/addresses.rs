@@ -3,16 +3,17 @@
 
 use std::time::Duration;
 
+use serde_json::{Value, json};
+
 use crate::chance::Chance;
-use crate::fuzz::draft::{Draft, Part};
+use crate::fuzz::draft::{Draft, Part, lasting};
 use crate::fuzz::masters::change;
-use crate::scenario::fault::{ClientChoice, Event, NodeChoice};
 
 pub(super) fn draw(draft: &mut Draft) {
     let chance = &mut draft.chance_of(Part::Addresses);
     for _ in 0..draft.strength(Part::Addresses).many(chance, 3, 6) {
         let begins = draft.some_time(chance);
-        let (node, lease) = (chance.below(draft.scenario.nodes.len()), draft.lease());
+        let (node, lease) = (chance.below(draft.nodes.len()), draft.lease());
         let wrong = wrong_addresses(chance, draft.node_at(node), lease);
         draft.put(begins, wrong);
         for _ in 0..1 + chance.below(4) {
@@ -23,17 +24,18 @@ pub(super) fn draw(draft: &mut Draft) {
 }
 
 /// Gives wrong addresses to clients and children of a node.
-fn wrong_addresses(chance: &mut Chance, node: NodeChoice, lease: Duration) -> Event {
+fn wrong_addresses(chance: &mut Chance, node: &str, lease: Duration) -> Value {
     let length = (Duration::from_secs(1), lease * chance.pick([1, 2, 4]) / 2);
-    match chance.happens(0.5) {
-        true => Event::RedirectLoop { node, length },
-        false => Event::StaleAddresses { node, length },
-    }
+    let kind = match chance.happens(0.5) {
+        true => "redirect_loop",
+        false => "stale_addresses",
+    };
+    lasting(kind, node, length)
 }
 
 /// Draws a fault for the same time, at the node or at a child of it.
-fn related_fault(draft: &Draft, chance: &mut Chance, node: usize, lease: Duration) -> Event {
-    let nodes = draft.scenario.nodes.iter().enumerate();
+fn related_fault(draft: &Draft, chance: &mut Chance, node: usize, lease: Duration) -> Value {
+    let nodes = draft.nodes.iter().enumerate();
     let below = nodes.filter(|(_, it)| it.parent == Some(node));
     let below: Vec<usize> = below.map(|(place, _)| place).collect();
     let looks = match below.get(chance.below(below.len().max(1))) {
@@ -42,10 +44,10 @@ fn related_fault(draft: &Draft, chance: &mut Chance, node: usize, lease: Duratio
     };
     match chance.below(4) {
         0 => wrong_addresses(chance, draft.node_at(node), lease),
-        1 => Event::Crash {
-            clients: ClientChoice::any(1 + chance.below(3)),
-            length: Some((Duration::from_secs(1), lease)),
-        },
+        1 => {
+            let clients = json!({"clients": 1 + chance.below(3)});
+            lasting("crash", clients, (Duration::from_secs(1), lease))
+        }
         _ => change(chance, draft.node_at(looks)),
     }
 }
@@ -54,6 +56,7 @@ fn related_fault(draft: &Draft, chance: &mut Chance, node: usize, lease: Duratio
 mod tests {
     use super::*;
     use crate::fuzz::scenario;
+    use crate::scenario::fault::{Event, NodeChoice};
 
     #[test]
     fn redirect_loops_and_stale_addresses_are_drawn_for_nodes_with_several_candidates() {

@@ -4,10 +4,10 @@
 
 use std::time::Duration;
 
+use serde_json::{Value, json};
+
 use crate::chance::Chance;
-use crate::fuzz::draft::{Draft, Part, Strength};
-use crate::scenario::Node;
-use crate::scenario::fault::{ClientChoice, ClockChoice, Event, NodeChoice};
+use crate::fuzz::draft::{Draft, Part, Strength, said};
 
 /// Largest error of a clock: half of what leases allow for.
 const DRIFT: f64 = 0.0005;
@@ -18,29 +18,25 @@ pub(super) fn draw(draft: &mut Draft) {
     if !strength.is_some() {
         return;
     }
-    let nodes = draft.scenario.nodes.iter().map(of_node);
-    let clients = draft.scenario.clients.iter().map(ClientChoice::one_of);
-    let clocks: Vec<_> = nodes.chain(clients.map(ClockChoice::Clients)).collect();
+    let nodes = draft.nodes.iter().map(|node| json!(node.name));
+    let clients = (0..draft.file.clients.len()).map(|client| draft.one(client));
+    let clocks: Vec<Value> = nodes.chain(clients).collect();
     for clock in clocks {
         let speed = speed(chance);
-        draft.put(Duration::ZERO, Event::Drift { clock, speed });
+        draft.put(Duration::ZERO, json!({"drift": clock, "speed": speed}));
     }
     if strength != Strength::Much {
         return;
     }
     for _ in 0..1 + chance.below(5) {
         let at = draft.some_time(chance);
-        let client = chance.below(draft.scenario.clients.len());
-        let clock = ClockChoice::Clients(draft.one(client));
+        let clock = draft.one(chance.below(draft.file.clients.len()));
         let event = match chance.happens(0.5) {
-            true => Event::Jump {
-                clock,
-                by: chance.duration(Duration::from_millis(10), Duration::from_secs(60)),
-            },
-            false => Event::Drift {
-                clock,
-                speed: chance.between(1.0, 1.05),
-            },
+            true => {
+                let by = chance.duration(Duration::from_millis(10), Duration::from_secs(60));
+                json!({"jump": clock, "by": said(by)})
+            }
+            false => json!({"drift": clock, "speed": chance.between(1.0, 1.05)}),
         };
         draft.put(at, event);
     }
@@ -53,17 +49,12 @@ pub(super) fn draw(draft: &mut Draft) {
 fn slow_servers(draft: &mut Draft, chance: &mut Chance) {
     let at = draft.some_time(chance);
     let mut speeds: Vec<f64> = Vec::new();
-    for node in draft.scenario.nodes.clone() {
+    for node in draft.nodes.clone() {
         let above = node.parent.and_then(|parent| speeds.get(parent));
         let speed = chance.between(above.copied().unwrap_or(0.9), 1.0);
         speeds.push(speed);
-        let clock = of_node(&node);
-        draft.put(at, Event::Drift { clock, speed });
+        draft.put(at, json!({"drift": node.name, "speed": speed}));
     }
-}
-
-fn of_node(node: &Node) -> ClockChoice {
-    ClockChoice::Node(NodeChoice::of(&node.name))
 }
 
 /// Draws a speed; in half of all cases the error is the largest.

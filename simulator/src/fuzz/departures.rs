@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use doorward_engine::id::ResourceId;
+use serde_json::{Value, json};
 
 use crate::chance::Chance;
-use crate::fuzz::draft::{Draft, Part};
-use crate::scenario::fault::{ClientChoice, Event, Span};
+use crate::fuzz::draft::{Draft, Part, lasting};
+use crate::scenario::Span;
 
 pub(super) fn draw(draft: &mut Draft) {
     let chance = &mut draft.chance_of(Part::Departures);
@@ -16,51 +16,45 @@ pub(super) fn draw(draft: &mut Draft) {
     }
 }
 
-fn event(draft: &Draft, chance: &mut Chance) -> Event {
+fn event(draft: &Draft, chance: &mut Chance) -> Value {
     let lease = draft.lease();
     let length: Span = match chance.below(3) {
         0 => (Duration::from_millis(10), Duration::from_secs(3)),
         1 => (Duration::from_secs(1), lease),
         _ => (lease / 2, lease * 3 / 2),
     };
-    let some = ClientChoice::any(1 + chance.below(3));
-    let client = chance.below(draft.scenario.clients.len());
+    let some = json!({"clients": 1 + chance.below(3)});
+    let client = chance.below(draft.file.clients.len());
+    let one = draft.one(client);
     match chance.below(10) {
-        0 | 1 => Event::Leave {
-            clients: some,
-            length: chance.happens(0.8).then_some(length),
-        },
+        0 | 1 => lasting("leave", some, chance.happens(0.8).then_some(length)),
         2 | 3 => {
             let resource = one_of(draft, client, chance);
-            Event::Close {
-                clients: draft.one(client),
-                resource,
-                length: chance.happens(0.8).then_some(length),
-            }
+            let mut close = lasting("close", one, chance.happens(0.8).then_some(length));
+            close["resource"] = resource;
+            close
         }
-        4 | 5 => Event::Crash {
-            clients: some,
-            length: chance.happens(0.8).then_some(length),
-        },
-        6 => Event::Surge {
-            clients: some,
-            by: amount(draft, chance) * chance.between(0.0, 1.0),
-            resource: None,
-        },
-        _ => Event::Demand {
-            clients: draft.one(client),
-            wants: amount(draft, chance) * chance.pick([0.0, 0.0, 0.1, 1.0, 2.0]),
-            resource: one_of(draft, client, chance),
-        },
+        4 | 5 => lasting("crash", some, chance.happens(0.8).then_some(length)),
+        6 => {
+            let by = amount(draft, chance) * chance.between(0.0, 1.0);
+            json!({"surge": some, "by": by})
+        }
+        _ => {
+            let wants = amount(draft, chance) * chance.pick([0.0, 0.0, 0.1, 1.0, 2.0]);
+            json!({"demand": one, "wants": wants, "resource": one_of(draft, client, chance)})
+        }
     }
 }
 
-/// Draws one of the resources that a client uses.
-fn one_of(draft: &Draft, client: usize, chance: &mut Chance) -> Option<ResourceId> {
-    let group = draft.scenario.clients.get(client)?;
-    let which = chance.below(1 + group.also.len());
-    let usage = group.usages().nth(which).filter(|_| which > 0)?;
-    Some(usage.resource.clone())
+/// Draws one of the resources that a client uses; nothing for the first.
+fn one_of(draft: &Draft, client: usize, chance: &mut Chance) -> Value {
+    let also = draft.file.clients.get(client).map(|group| &group["also"]);
+    let also = also
+        .and_then(Value::as_array)
+        .map_or(&[][..], Vec::as_slice);
+    let which = chance.below(1 + also.len());
+    let usage = which.checked_sub(1).and_then(|which| also.get(which));
+    usage.map_or(Value::Null, |usage| usage["resource"].clone())
 }
 
 /// Draws the capacity of a resource.

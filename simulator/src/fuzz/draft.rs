@@ -1,14 +1,17 @@
 //! Random world drawn so far: each part adds to it.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::Duration;
 
 use doorward_engine::templates::TemplateSpec;
+use humantime::format_duration;
+use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::chance::Chance;
 use crate::recording::named;
-use crate::scenario::Scenario;
-use crate::scenario::fault::{ClientChoice, Event, Fault, NodeChoice, Span};
+use crate::scenario::{Node, Scenario, Span};
 
 /// Time in which faults happen.
 pub(super) const FAULTY_FOR: Duration = Duration::from_secs(200);
@@ -100,13 +103,43 @@ impl Strength {
     }
 }
 
+/// Scenario file of a random world.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct WorldFile {
+    /// All keys but the following two.
+    #[serde(flatten)]
+    pub(super) settings: Value,
+    /// Groups, each with one client.
+    pub clients: Vec<Value>,
+    /// Faults, each with its time.
+    pub faults: Vec<Value>,
+}
+
+impl WorldFile {
+    /// Reads it.
+    ///
+    /// # Panics
+    ///
+    /// If it is invalid, which is an error of this program.
+    #[expect(clippy::panic, reason = "the fuzzer draws valid files only")]
+    pub fn read(&self) -> Scenario {
+        // JSON is YAML.
+        let text = json!(self).to_string();
+        let read = Scenario::parse(&text, "", Path::new(""));
+        read.unwrap_or_else(|error| panic!("the random world is invalid: {error}"))
+    }
+}
+
 /// World drawn so far.
 pub(super) struct Draft {
     pub(super) strengths: BTreeMap<Part, Strength>,
     pub(super) chance: Chance,
     pub(super) quality: Quality,
+    pub(super) nodes: Vec<Node>,
     pub(super) specs: Vec<TemplateSpec>,
-    pub(super) scenario: Scenario,
+    /// Shortest and longest election.
+    pub(super) election: Span,
+    pub(super) file: WorldFile,
 }
 
 impl Draft {
@@ -138,24 +171,39 @@ impl Draft {
     }
 
     /// Draws a node.
-    pub(super) fn node(&self, chance: &mut Chance) -> NodeChoice {
-        self.node_at(chance.below(self.scenario.nodes.len()))
+    pub(super) fn node(&self, chance: &mut Chance) -> &str {
+        self.node_at(chance.below(self.nodes.len()))
     }
 
-    /// Chooses a node by its place.
-    pub(super) fn node_at(&self, place: usize) -> NodeChoice {
-        let node = self.scenario.nodes.get(place);
-        NodeChoice::of(node.map_or("root", |node| &node.name))
+    /// Returns the name of a node by its place.
+    pub(super) fn node_at(&self, place: usize) -> &str {
+        self.nodes.get(place).map_or("root", |node| &node.name)
     }
 
     /// Chooses the client of a group, by its place.
-    pub(super) fn one(&self, group: usize) -> ClientChoice {
-        let group = self.scenario.clients.get(group);
-        group.map_or(ClientChoice::any(1), ClientChoice::one_of)
+    pub(super) fn one(&self, group: usize) -> Value {
+        let group = self.file.clients.get(group);
+        json!({"clients": 1, "of": group.map(|group| &group["name"])})
     }
 
     /// Adds an event that happens once.
-    pub(super) fn put(&mut self, at: Duration, event: Event) {
-        self.scenario.faults.push(Fault::once(at, event));
+    pub(super) fn put(&mut self, at: Duration, mut event: Value) {
+        event["at"] = said(at).into();
+        self.file.faults.push(event);
     }
+}
+
+/// Returns an event that lasts for some time, or for as long as it lasts without one.
+pub(super) fn lasting(kind: &str, whom: impl Serialize, length: impl Into<Option<Span>>) -> Value {
+    json!({kind: whom, "for": length.into().map(span)})
+}
+
+/// Returns a duration as files have it.
+pub(super) fn said(duration: Duration) -> String {
+    format_duration(duration).to_string()
+}
+
+/// Returns two durations as files have them: chance decides between them.
+pub(super) fn span((least, most): Span) -> [String; 2] {
+    [said(least), said(most)]
 }

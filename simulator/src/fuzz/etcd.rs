@@ -5,26 +5,27 @@
 
 use std::time::Duration;
 
+use serde_json::{Value, json};
+
 use crate::chance::Chance;
-use crate::fuzz::draft::{Draft, Part};
+use crate::fuzz::draft::{Draft, Part, lasting, span};
 use crate::fuzz::masters::change;
-use crate::scenario::fault::{EtcdLoss, Event, NodeChoice, NodeServers as Of, Span, ToEtcd};
+use crate::scenario::Span;
 
 pub(super) fn draw(draft: &mut Draft) {
     let chance = &mut draft.chance_of(Part::Etcd);
     let strength = draft.strength(Part::Etcd);
     // Usual length of leases in etcd.
-    let (election, _) = draft.scenario.servers.election;
-    let ttl = election.max(Duration::from_secs(2));
+    let ttl = draft.election.0.max(Duration::from_secs(2));
     for _ in 0..strength.many(chance, 3, 8) {
         let begins = draft.some_time(chance);
-        let node = draft.node(chance);
-        draft.put(begins, unreachable(chance, node.clone(), ttl));
+        let node = draft.node(chance).to_owned();
+        draft.put(begins, unreachable(chance, &node, ttl));
         for _ in 0..chance.below(4) {
             let at = draft.soon(chance, begins, ttl * 6);
             let event = match chance.happens(0.4) {
-                true => unreachable(chance, node.clone(), ttl),
-                false => change(chance, node.clone()),
+                true => unreachable(chance, &node, ttl),
+                false => change(chance, &node),
             };
             draft.put(at, event);
         }
@@ -36,17 +37,14 @@ pub(super) fn draw(draft: &mut Draft) {
         let at = draft.some_time(chance);
         let loss = lost(chance, at, ttl);
         // docs/failures.md: a candidate of each node runs while etcd is restored. Without one, marks are too low.
-        let may_stop = !matches!(loss, Event::Etcd { back: Some(_), .. });
+        let may_stop = loss["etcd"] == "wiped";
         draft.put(at, loss);
         for _ in 0..chance.below(4) {
             let lease = draft.lease();
             let soon = draft.soon(chance, at.saturating_sub(lease / 2), lease * 3 / 2);
             let node = draft.node(chance);
             let event = match chance.happens(0.3) {
-                true if may_stop => Event::Stop {
-                    node,
-                    length: (Duration::from_secs(1), lease * 3 / 2),
-                },
+                true if may_stop => lasting("stop", node, (Duration::from_secs(1), lease * 3 / 2)),
                 _ => change(chance, node),
             };
             draft.put(soon, event);
@@ -56,36 +54,29 @@ pub(super) fn draw(draft: &mut Draft) {
 
 /// Draws a loss of written keys. Etcd is out of reach long enough before that no server still
 /// relies on what etcd forgets; see `restored-at-once.yaml` among the kept worlds.
-fn lost(chance: &mut Chance, at: Duration, ttl: Duration) -> Event {
+fn lost(chance: &mut Chance, at: Duration, ttl: Duration) -> Value {
     let back: Span = match chance.happens(0.5) {
         true => (Duration::ZERO, ttl * 4),
         false => (Duration::from_secs(1), at),
     };
-    let back = chance.happens(0.7).then_some(back);
-    Event::Etcd {
-        loss: back.map_or(EtcdLoss::Wiped, |_| EtcdLoss::Restored),
-        back,
-        length: Some((ttl, ttl * 2)),
+    let length = span((ttl, ttl * 2));
+    match chance.happens(0.7) {
+        true => json!({"etcd": "restored", "back": span(back), "for": length}),
+        false => json!({"etcd": "wiped", "for": length}),
     }
 }
 
 /// Draws a bad connection to etcd, or none, for servers of a node.
-fn unreachable(chance: &mut Chance, node: NodeChoice, ttl: Duration) -> Event {
-    let length = (ttl / 10, ttl * chance.pick([1, 3, 8]));
+fn unreachable(chance: &mut Chance, node: &str, ttl: Duration) -> Value {
+    let length = span((ttl / 10, ttl * chance.pick([1, 3, 8])));
     if chance.happens(0.3) {
-        return Event::EtcdLink {
-            node,
-            loss: chance.pick([0.0, 0.1, 0.5]),
-            late: (Duration::ZERO, ttl / chance.pick([20, 6, 2])),
-            length,
-        };
+        let loss = chance.pick([0.0, 0.1, 0.5]);
+        let late = span((Duration::ZERO, ttl / chance.pick([20, 6, 2])));
+        return json!({"etcd_link": node, "loss": loss, "late": late, "for": length});
     }
-    Event::Isolate {
-        node,
-        servers: chance.pick([Of::Master, Of::Master, Of::Others, Of::Some, Of::All]),
-        way: chance.pick([ToEtcd::Both, ToEtcd::There, ToEtcd::Back]),
-        length,
-    }
+    let servers = chance.pick(["master", "master", "others", "some", "all"]);
+    let way = chance.pick(["both", "there", "back"]);
+    json!({"isolate": node, "servers": servers, "way": way, "for": length})
 }
 
 #[cfg(test)]
@@ -96,15 +87,12 @@ mod tests {
     fn every_way_to_etcd_is_drawn() {
         let mut chance = Chance::new(1);
         let ttl = Duration::from_secs(2);
-        let drawn: Vec<Event> = (0..200)
-            .map(|_| unreachable(&mut chance, NodeChoice::of("root"), ttl))
+        let drawn: Vec<Value> = (0..200)
+            .map(|_| unreachable(&mut chance, "root", ttl))
             .collect();
-        let is = |of: &dyn Fn(&Event) -> bool| drawn.iter().any(of);
-        assert!(is(&|event| matches!(event, Event::EtcdLink { .. })));
-        for way in [ToEtcd::Both, ToEtcd::There, ToEtcd::Back] {
-            assert!(is(
-                &|event| matches!(event, Event::Isolate { way: drawn, .. } if *drawn == way)
-            ));
+        assert!(drawn.iter().any(|event| event["etcd_link"] == "root"));
+        for way in ["both", "there", "back"] {
+            assert!(drawn.iter().any(|event| event["way"] == way), "{way}");
         }
     }
 }

@@ -5,10 +5,12 @@
 
 use std::time::Duration;
 
+use serde_json::{Value, json};
+
 use crate::chance::Chance;
-use crate::fuzz::draft::{Draft, Part};
+use crate::fuzz::draft::{Draft, Part, lasting, span};
 use crate::fuzz::topology;
-use crate::scenario::fault::{Event, NodeChoice, NodeServers, Span, ToEtcd};
+use crate::scenario::Span;
 
 pub(super) fn draw(draft: &mut Draft) {
     let chance = &mut draft.chance_of(Part::Masters);
@@ -26,47 +28,39 @@ pub(super) fn draw(draft: &mut Draft) {
     }
     if chance.happens(0.2) {
         let at = draft.some_time(chance);
-        let longest = draft.scenario.servers.election.1;
-        let event = Event::Elections {
-            take: (longest, longest * 2),
-            length: Some((longest * 2, longest * 8)),
-        };
+        let longest = draft.election.1;
+        let take = span((longest, longest * 2));
+        let event = lasting("elections", take, (longest * 2, longest * 8));
         draft.put(at, event);
     }
 }
 
 /// Draws a change at any node, for any time.
-fn alone(chance: &mut Chance, draft: &Draft) -> Event {
+fn alone(chance: &mut Chance, draft: &Draft) -> Value {
     let node = match chance.happens(0.3) {
         true => draft.node_at(0),
         false => draft.node(chance),
     };
     let most = Duration::from_secs(chance.pick([3, 15, 60]));
     let length = (Duration::from_millis(100), most);
-    match chance.below(5) {
-        0 => Event::Kill {
-            node,
-            length: Some(length),
-        },
-        1 => Event::Freeze { node, length },
-        2 => Event::Stop { node, length },
-        3 => Event::Restart { node, length },
-        _ => change(chance, node),
+    match chance.pick(["kill", "freeze", "stop", "restart", ""]) {
+        "" => change(chance, node),
+        kind => lasting(kind, node, length),
     }
 }
 
 /// Draws changes of a node and its parent.
 fn chain(draft: &mut Draft, chance: &mut Chance) {
-    let pair = topology::pair(&draft.scenario.nodes, chance);
-    let (lower, upper) = (draft.node_at(pair.0), draft.node_at(pair.1));
+    let (lower, upper) = topology::pair(&draft.nodes, chance);
     let lease = draft.lease();
     let begins = draft.some_time(chance);
-    let first = change(chance, upper.clone());
+    let first = change(chance, draft.node_at(upper));
     draft.put(begins, first);
     for _ in 0..2 + chance.below(3) {
-        let node = if chance.happens(0.8) { &lower } else { &upper };
+        let node = if chance.happens(0.8) { lower } else { upper };
         let at = draft.soon(chance, begins, lease);
-        draft.put(at, change(chance, node.clone()));
+        let next = change(chance, draft.node_at(node));
+        draft.put(at, next);
     }
 }
 
@@ -76,27 +70,16 @@ fn brief(chance: &mut Chance) -> Span {
 }
 
 /// Draws a change of a node's master; the same process may become master again.
-pub(super) fn change(chance: &mut Chance, node: NodeChoice) -> Event {
+pub(super) fn change(chance: &mut Chance, node: &str) -> Value {
     match chance.below(12) {
-        0..=2 => Event::Kill {
-            node,
-            length: chance.happens(0.7).then(|| brief(chance)),
-        },
-        3 | 4 => Event::Restart {
-            node,
-            length: brief(chance),
-        },
-        5 | 6 => Event::Elect { node },
-        7..=9 => Event::Depose { node },
-        10 => Event::Freeze {
-            node,
-            length: brief(chance),
-        },
-        _ => Event::Isolate {
-            node,
-            servers: chance.pick([NodeServers::Master, NodeServers::All]),
-            way: ToEtcd::Both,
-            length: brief(chance),
-        },
+        0..=2 => lasting("kill", node, chance.happens(0.7).then(|| brief(chance))),
+        3 | 4 => lasting("restart", node, brief(chance)),
+        5 | 6 => json!({"elect": node}),
+        7..=9 => json!({"depose": node}),
+        10 => lasting("freeze", node, brief(chance)),
+        _ => {
+            let servers = chance.pick(["master", "all"]);
+            json!({"isolate": node, "servers": servers, "for": span(brief(chance))})
+        }
     }
 }

@@ -1,13 +1,13 @@
 //! Shrinks scenarios that fail, to fewer faults and fewer clients that still fail in the same way.
 
-use crate::fuzz::{FoundFailure, play};
-use crate::scenario::Scenario;
-use crate::scenario::fault::ClientChoice;
+use serde_json::Value;
 
-/// Shrinks a scenario for as long as it breaks the same promise.
-pub fn shrink(whole: &Scenario, failure: &FoundFailure) -> Scenario {
-    let fails = |smaller: &Scenario| {
-        let (_, found) = play(smaller);
+use crate::fuzz::{FoundFailure, WorldFile, play};
+
+/// Shrinks a world for as long as it breaks the same promise.
+pub fn shrink(whole: &WorldFile, failure: &FoundFailure) -> WorldFile {
+    let fails = |smaller: &WorldFile| {
+        let (_, found) = play(&smaller.read());
         found.is_some_and(|found| found.checker == failure.checker)
     };
     let mut kept = whole.clone();
@@ -39,15 +39,14 @@ pub fn shrink(whole: &Scenario, failure: &FoundFailure) -> Scenario {
     kept
 }
 
-/// Returns a scenario with only the first `clients`, and the faults that affect them.
-fn first_clients(whole: &Scenario, clients: usize) -> Scenario {
-    let mut scenario = whole.clone();
-    scenario.clients.truncate(clients);
-    let kept = &scenario.clients;
-    scenario.faults.retain(|fault| {
-        let has_clients = |choice: &ClientChoice| kept.iter().any(|it| choice.is_of(it));
-        let mut events = fault.choices.iter();
-        events.any(|(_, event)| event.clients().is_none_or(has_clients))
+/// Returns a world with only the first `clients`, and the faults that affect them.
+fn first_clients(whole: &WorldFile, clients: usize) -> WorldFile {
+    let mut file = whole.clone();
+    let gone = file.clients.split_off(clients);
+    let is_gone = |whom: &Value| gone.iter().any(|group| group["name"] == whom["of"]);
+    file.faults.retain(|fault| {
+        let mut values = fault.as_object().into_iter().flat_map(|it| it.values());
+        !values.any(is_gone)
     });
-    scenario
+    file
 }

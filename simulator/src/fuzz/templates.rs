@@ -1,4 +1,4 @@
-//! Resources of a random world: one or several, with all algorithms.
+//! Resources of a random world: one or several, with all algorithms; and edits of their templates.
 
 use std::time::Duration;
 
@@ -6,9 +6,17 @@ use doorward_engine::templates::AlgorithmKind::{
     self, FairShare, NoAlgorithm, PriorityBands, ProportionalShare, Static,
 };
 use doorward_engine::templates::{TemplateSpec, Templates};
+use serde_json::{Value, json};
 
 use crate::chance::Chance;
-use crate::fuzz::draft::{Draft, Part, Quality};
+use crate::fuzz::draft::{Draft, Part, Quality, Strength};
+use crate::scenario::templates;
+
+/// Longest lease length of any template. A root that may forget the length of earlier leases learns
+/// for this long. After a restart soon after leases were made shorter it knows only the new length,
+/// while old leases are still valid. With an election the length is stored with the term, unless
+/// etcd loses it while no candidate runs.
+const LEARNING: Duration = Duration::from_secs(90);
 
 pub(super) fn draw(draft: &mut Draft, chance: &mut Chance) {
     let of_total = [FairShare, FairShare, ProportionalShare, PriorityBands];
@@ -64,8 +72,52 @@ fn spec(resource: &str, kind: AlgorithmKind, draft: &Draft, chance: &mut Chance)
     }
 }
 
-/// Returns the templates of these resources.
-pub(super) fn written(specs: &[TemplateSpec]) -> Templates {
+/// Draws edits of capacities, lease lengths and refresh intervals.
+pub(super) fn edit(draft: &mut Draft) {
+    let chance = &mut draft.chance_of(Part::Edits);
+    let strength = draft.strength(Part::Edits);
+    let lengths = strength == Strength::Much;
+    let root = draft.nodes.first();
+    let is_alone = root.is_some_and(|root| root.candidates == 1);
+    if lengths && (is_alone || forgets(&draft.file.faults)) {
+        for spec in &mut draft.specs {
+            spec.learning_mode_duration = Some(LEARNING);
+        }
+    }
+    for _ in 0..strength.many(chance, 2, 5) {
+        let at = draft.some_time(chance);
+        let templates = written(&edited(draft, chance, lengths));
+        draft.put(at, json!({"edit": templates}));
+    }
+}
+
+/// Returns whether etcd may lose the longest lease length of the root while no candidate runs that
+/// remembers it.
+fn forgets(faults: &[Value]) -> bool {
+    let is_lost = faults.iter().any(|fault| fault.get("etcd").is_some());
+    is_lost && faults.iter().any(|fault| fault["stop"] == "root")
+}
+
+/// Draws changes to the templates; to lengths only if `lengths` is set.
+fn edited(draft: &Draft, chance: &mut Chance, lengths: bool) -> Vec<TemplateSpec> {
+    let mut edited = draft.specs.clone();
+    for spec in &mut edited {
+        let factor = chance.pick([0.3, 0.6, 0.8, 1.0, 1.2, 2.0]);
+        spec.capacity = spec.capacity.map(|capacity| capacity * factor);
+        if lengths && chance.happens(0.5) {
+            let lease = Duration::from_secs(chance.pick([20, 30, 45, 90]));
+            let refresh = match draft.quality {
+                Quality::Quick => lease / chance.pick([20, 8, 3]),
+                Quality::Usual | Quality::Bad => lease / chance.pick([20, 8, 4]),
+            };
+            (spec.lease_length, spec.refresh_interval) = (Some(lease), Some(refresh));
+        }
+    }
+    edited
+}
+
+/// Returns the templates of these resources as files have them.
+pub(super) fn written(specs: &[TemplateSpec]) -> Value {
     // They are literals of this program and valid.
-    Templates::parse(specs).unwrap_or_default()
+    templates::written(&Templates::parse(specs).unwrap_or_default())
 }

@@ -71,7 +71,7 @@ fn all_that_is_used_has_a_template_and_is_judged() {
         }
         let events = scenario.faults.iter().flat_map(|fault| &fault.choices);
         for (_, event) in events {
-            if let Event::Edit { templates } = event {
+            if let Event::Edit { templates, .. } = event {
                 let (before, after) = (scenario.templates.iter(), templates.iter());
                 assert_eq!(before.count(), after.count(), "seed {seed}");
             }

@@ -4,16 +4,18 @@
 use crate::chance::Chance;
 use crate::fuzz::draft::Draft;
 use crate::scenario::Node;
+use crate::scenario::nodes::listed;
 
 /// Maximum number of nodes in a deep tree.
 const NODES_MAX: usize = 12;
 
 pub(super) fn draw(draft: &mut Draft, chance: &mut Chance) {
-    draft.scenario.nodes = match chance.below(10) {
+    draft.nodes = match chance.below(10) {
         0 => vec![node("root", None, chance)],
         1..=6 => small(chance),
         _ => deep(chance),
     };
+    draft.file.settings["tree"] = listed(&draft.nodes);
 }
 
 fn node(name: &str, parent: Option<usize>, chance: &mut Chance) -> Node {

@@ -7,9 +7,10 @@
 
 use std::time::Duration;
 
+use serde_json::json;
+
 use crate::fuzz::draft::Part::{Addresses, Clocks, Cuts, Etcd, Masters, Twins};
-use crate::fuzz::draft::{Draft, Quality};
-use crate::scenario::fault::{ClientChoice, ClockChoice, Event};
+use crate::fuzz::draft::{Draft, Quality, lasting};
 
 /// Leaves out the parts that do not go together with second processes.
 pub(super) fn exclude(draft: &mut Draft) {
@@ -37,11 +38,11 @@ pub(super) fn draw(draft: &mut Draft) {
     for _ in 0..draft.strength(Twins).many(chance, 2, 5) {
         let at = draft.some_time(chance);
         let length = (Duration::from_secs(1), draft.lease() * 2);
-        let some = ClientChoice::any(1 + chance.below(2));
+        let some = json!({"clients": 1 + chance.below(2)});
         let of = match of_clients {
-            true => ClockChoice::Clients(some),
-            false => ClockChoice::Node(draft.node(chance)),
+            true => some,
+            false => json!(draft.node(chance)),
         };
-        draft.put(at, Event::Twin { of, length });
+        draft.put(at, lasting("twin", of, length));
     }
 }

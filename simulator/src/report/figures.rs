@@ -48,16 +48,19 @@ pub(super) enum Better {
     Neither,
 }
 
+/// A text of this program.
+type Text = &'static str;
+
 /// One figure.
 #[derive(Debug, Serialize)]
 pub(super) struct Figure {
     /// Place of its value in the JSON of `Figures`, as a JSON pointer.
-    pub(super) key: &'static str,
-    pub(super) name: &'static str,
+    pub(super) key: Text,
+    pub(super) name: Text,
     pub(super) unit: Unit,
     pub(super) better: Better,
     /// Meaning, for a first reader.
-    pub(super) about: &'static str,
+    pub(super) about: Text,
 }
 
 impl Figure {
@@ -83,13 +86,7 @@ impl Figure {
     }
 }
 
-const fn figure(
-    key: &'static str,
-    name: &'static str,
-    unit: Unit,
-    better: Better,
-    about: &'static str,
-) -> Figure {
+const fn figure(key: Text, name: Text, unit: Unit, better: Better, about: Text) -> Figure {
     Figure {
         key,
         name,

@@ -46,13 +46,10 @@ pub fn write_all(recording: &Recording, folder: &Path) -> io::Result<PathBuf> {
     Ok(page)
 }
 
-fn write_file(
-    path: &Path,
-    content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
-) -> io::Result<()> {
+fn write_file(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
     let written = File::create(path).and_then(|file| {
         let mut out = BufWriter::new(file);
-        content(&mut out)?;
+        write(&mut out)?;
         out.flush()
     });
     written.map_err(|cause| unwritable(path, &cause))

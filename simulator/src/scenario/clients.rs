@@ -6,19 +6,20 @@ use std::path::Path;
 use std::time::Duration;
 
 use doorward_engine::id::HolderName;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use crate::scenario::demand::Demand;
-use crate::scenario::forms::{ClientCount, Form, OneOrMany, Time, UNSAID, is_default, unsaid};
+use crate::scenario::forms::{
+    ClientCount, Form, Maybe, Names, Read, ScenarioError, Time, UNSAID, Within, refuse, unsaid,
+};
 use crate::scenario::nodes::all_named;
-use crate::scenario::source::{Read, ScenarioError, Within, refuse};
 use crate::scenario::usage::Usage;
 use crate::scenario::{CLIENTS_MAX, Node, Scenario, leaves_of};
 
 /// How clients talk to their server, or servers to their parent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, derive(serde::Serialize, schemars::JsonSchema))]
 pub enum Connection {
     /// By calls: changes come with the next refresh.
     #[default]
@@ -28,7 +29,7 @@ pub enum Connection {
 }
 
 /// Clients of one kind.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ClientGroup {
@@ -37,19 +38,19 @@ pub struct ClientGroup {
     pub first: Usage,
     /// The name of a single client; several are called `app-0`, `app-1` and so on. Clients of a trace have their own
     /// names, behind that of the group. Absent: `client`; several groups need names.
-    #[serde(default, skip_serializing_if = "is_default")]
+    #[serde(default)]
     pub name: String,
     /// The number of clients. A trace says it itself. Absent: 1.
-    #[serde(default, skip_serializing_if = "is_default", with = "ClientCount")]
+    #[serde(default, with = "ClientCount")]
     pub count: usize,
     /// The nodes of the clients, in turn: a node, `leaves`, `all`, a key of the tree, or a list. Absent: `leaves`.
-    #[serde(rename = "at")]
-    pub nodes: Option<OneOrMany<String>>,
+    #[serde(default, rename = "at", with = "Maybe::<Names>")]
+    pub nodes: Option<Vec<String>>,
     /// The clients start evenly spread over this time. Absent: the refresh interval.
     #[serde(default = "unsaid", with = "Time")]
     pub start_within: Duration,
     /// `stream` for clients to which the server pushes changes, as to those of the library. Absent: `poll`.
-    #[serde(default, rename = "link", skip_serializing_if = "is_default")]
+    #[serde(default, rename = "link")]
     pub connection: Connection,
     /// More resources that each client uses, all different. A client asks for all of them with one request.
     #[serde(default)]
@@ -140,12 +141,6 @@ impl ClientGroup {
 
     /// Fills in the name. That of a trace stands before the names of its clients.
     fn complete_name(&mut self, is_alone: bool) -> Read<()> {
-        // The longest number that may be put behind a name.
-        const NUMBERED: &str = "-4999999";
-        let check = |name: &str| match HolderName::new(name) {
-            Ok(_) => Ok(()),
-            Err(cause) => refuse("", cause),
-        };
         match (self.name.as_str(), &mut self.first.demand) {
             ("", Demand::Trace(_)) => "trace".clone_into(&mut self.name),
             ("", _) if is_alone => "client".clone_into(&mut self.name),
@@ -153,13 +148,9 @@ impl ClientGroup {
             (name, Demand::Trace(trace)) => {
                 for client in &mut trace.clients {
                     *client = format!("{name}/{client}");
-                    check(client)?;
                 }
             }
-            (name, _) => {
-                check(name)?;
-                check(&format!("{name}{NUMBERED}"))?;
-            }
+            _ => {}
         }
         Ok(())
     }
@@ -178,27 +169,16 @@ impl ClientGroup {
         self.also.push(usage);
         Ok(())
     }
-
-    /// Removes what a file need not say.
-    pub(super) fn shorten(&mut self) {
-        let prefix = format!("{}/", self.name);
-        if let Some(clients) = clients_of_trace(&self.first) {
-            self.count = 0;
-            if !clients.iter().all(|client| client.starts_with(&prefix)) {
-                self.name.clear();
-            }
-        } else if self.count == 1 {
-            self.count = 0;
-        }
-    }
 }
 
-/// Refuses two clients of one name.
+/// Refuses invalid names, and two clients of one name.
 fn have_different_names(groups: &[ClientGroup]) -> Read<()> {
     let mut names = HashSet::new();
     for (index, group) in groups.iter().enumerate() {
         let of_group = (0..group.count).map(|number| group.client_name(number));
         for name in of_group {
+            let checked = HolderName::new(&name).map_err(|cause| ScenarioError::new("name", cause));
+            checked.within(&format!("[{index}]"))?;
             if let Some(name) = names.replace(name) {
                 let message = format!("there is a client {name:?} already; give another name");
                 return refuse(format!("[{index}].name"), message);

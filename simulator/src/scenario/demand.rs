@@ -6,18 +6,20 @@ pub(in crate::scenario) mod traced;
 
 use std::time::Duration;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 
 pub use crate::scenario::demand::diurnal::Diurnal;
 pub use crate::scenario::demand::traced::Trace;
 use crate::scenario::demand::traced::TraceForm;
 use crate::scenario::forms::{
-    Amount, As, Form, Never, Part, STEP_MIN, Step, Time, UNSAID, seconds, unsaid,
+    Amount, Form, Part, Read, STEP_MIN, Step, Time, UNSAID, Within, is_within, refuse, seconds,
+    unsaid,
 };
-use crate::scenario::source::{OneOf, Read, Within, is_within, refuse};
 
 /// The demand of a client over time. Curves that change all the time are followed in steps.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub enum Demand {
@@ -65,7 +67,7 @@ pub enum Demand {
 }
 
 /// From one amount to another, evenly.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(inline))]
 pub struct Ramp {
@@ -87,7 +89,7 @@ pub struct Ramp {
 }
 
 /// Up and down around a mean.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(inline))]
 pub struct Sine {
@@ -109,7 +111,7 @@ pub struct Sine {
 }
 
 /// More for some time, all at once.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(inline))]
 pub struct Spike {
@@ -128,7 +130,7 @@ pub struct Spike {
 }
 
 /// Two amounts in turn, for random times around these means (exponential).
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(inline))]
 pub struct OnOff {
@@ -147,7 +149,7 @@ pub struct OnOff {
 }
 
 /// A crowd that comes quickly and goes slowly.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(inline))]
 pub struct FlashCrowd {
@@ -226,17 +228,10 @@ impl Form for DemandForm {
     type Value = Demand;
 
     fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Demand, D::Error> {
-        Ok(match OneOf::<_, Never, _>::deserialize(from)? {
-            OneOf::Plain(As::<Amount>(wants)) => Demand::Constant(wants),
-            OneOf::List(never) => match never {},
-            OneOf::Map(demand) => demand,
-        })
-    }
-
-    fn serialize<S: Serializer>(demand: &Demand, to: S) -> Result<S::Ok, S::Error> {
-        match demand {
-            Demand::Constant(wants) => Amount::serialize(wants, to),
-            demand => Serialize::serialize(demand, to),
-        }
+        let demand = match Value::deserialize(from)? {
+            kind @ Value::Object(_) => Demand::deserialize(kind),
+            wants => Amount::deserialize(wants).map(Demand::Constant),
+        };
+        demand.map_err(D::Error::custom)
     }
 }

@@ -4,24 +4,22 @@
 //! which event it is. Its value says to which node or to how many clients it happens; more keys stand beside it.
 
 mod event;
-mod words;
 
 use std::path::Path;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::Value;
 
 pub use crate::scenario::Span;
-pub use crate::scenario::fault::event::Event;
-pub use crate::scenario::fault::words::{EtcdLoss, NodeServers, Side, ToEtcd};
-use crate::scenario::forms::{Form, Maybe, OneOrMany, PerHour, Step, Time, UNSAID, Weight, unsaid};
+pub use crate::scenario::fault::event::{EtcdLoss, Event, NodeServers, Side, ToEtcd};
+use crate::scenario::forms::{
+    Fields, Form, Maybe, Names, PerHour, Read, ScenarioError, Step, Time, UNSAID, Weight, Within,
+    is_within, kind_of, read_kind, refuse, unsaid,
+};
 pub use crate::scenario::nodes::NodeChoice;
 use crate::scenario::nodes::all_named;
-use crate::scenario::source::{
-    Fields, Read, ScenarioError, Within, fields_of, is_within, kind_of, read_kind, refuse,
-};
-use crate::scenario::{ClientGroup, Node, Scenario};
+use crate::scenario::{CLIENTS_MAX, ClientGroup, Node, Scenario};
 
 /// Something that goes wrong, or is changed from outside.
 #[derive(Clone, Debug)]
@@ -33,9 +31,9 @@ pub struct Fault {
 }
 
 /// The times of a fault.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[cfg_attr(test, derive(schemars::JsonSchema), schemars(untagged))]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(untagged, !deny_unknown_fields))]
 pub enum When {
     /// Once.
     At {
@@ -100,7 +98,7 @@ impl When {
 }
 
 /// Some clients, which chance chooses.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[serde(expecting = "clients, as in {clients: 3, of: GROUP, at: NODE}")]
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Clients"))]
@@ -113,27 +111,11 @@ pub struct ClientChoice {
     #[serde(rename = "of")]
     pub group: Option<String>,
     /// Their nodes. Absent: any node.
-    #[serde(rename = "at")]
-    pub nodes: Option<OneOrMany<String>>,
+    #[serde(default, rename = "at", with = "Maybe::<Names>")]
+    pub nodes: Option<Vec<String>>,
 }
 
 impl ClientChoice {
-    /// Chooses so many of all.
-    pub fn any(count: usize) -> Self {
-        Self {
-            count,
-            ..Self::default()
-        }
-    }
-
-    /// Chooses a client of a group.
-    pub fn one_of(group: &ClientGroup) -> Self {
-        Self {
-            group: Some(group.name.clone()),
-            ..Self::any(1)
-        }
-    }
-
     /// Says whether a group is meant.
     pub fn is_of(&self, group: &ClientGroup) -> bool {
         self.group.as_ref().is_none_or(|name| group.name == *name)
@@ -145,6 +127,18 @@ impl ClientChoice {
         names.map(|names| all_named(nodes, names)).transpose()
     }
 
+    /// Refuses more clients than there are.
+    fn check(&self, scenario: &Scenario, kind: &str) -> Read<()> {
+        let number = self.number_of(scenario).within(kind)?;
+        let most = number.max(if scenario.idle_faults { CLIENTS_MAX } else { 0 });
+        let message = match self.count {
+            _ if most == 0 => "there is no such client; change `of` or `at`".to_owned(),
+            count if (1..=most).contains(&count) => return Ok(()),
+            count => format!("is {count}; give a whole number from 1 to {most}"),
+        };
+        refuse("clients", message)
+    }
+
     /// Counts the clients to choose from.
     fn number_of(&self, scenario: &Scenario) -> Read<usize> {
         let groups = scenario.clients.iter().filter(|it| self.is_of(it));
@@ -152,23 +146,19 @@ impl ClientChoice {
             return refuse("of", format!("{name:?} is no group of clients"));
         }
         let meant = self.places(&scenario.nodes).within("at")?;
-        let mut number = 0;
-        for group in groups {
+        let is_meant = |place: &&usize| meant.as_ref().is_none_or(|meant| meant.contains(place));
+        let of_group = |group: &ClientGroup| {
             let places = group.places(&scenario.nodes)?;
-            // The first is at the first node, and so on in turn.
-            for (turn, place) in places.iter().enumerate() {
-                if meant.as_ref().is_none_or(|meant| meant.contains(place)) {
-                    let (count, turns) = (group.count, places.len());
-                    number += count / turns + usize::from(turn < count % turns);
-                }
-            }
-        }
-        Ok(number)
+            // The first client is at the first node, and so on in turn.
+            let in_turn = places.iter().cycle().take(group.count);
+            Ok(in_turn.filter(is_meant).count())
+        };
+        groups.map(of_group).sum()
     }
 }
 
 /// The owners of clocks.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(untagged)]
 #[serde(expecting = "give a node, or clients as in {clients: 3, of: GROUP, at: NODE}")]
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(inline))]
@@ -180,12 +170,6 @@ pub enum ClockChoice {
 }
 
 impl Fault {
-    /// Returns a fault that happens once.
-    pub fn once(at: Duration, event: Event) -> Self {
-        let (when, choices) = (When::At { at }, vec![(1.0, event)]);
-        Self { when, choices }
-    }
-
     /// Reads one. All but the faults of the scenario is known.
     pub(super) fn read(mut fields: Fields, scenario: &Scenario, folder: &Path) -> Read<Self> {
         fields.retain(|_, value| !value.is_null());
@@ -202,23 +186,6 @@ impl Fault {
         }
         let choices = weighted(list, scenario, folder).within("one_of")?;
         Ok(Self { when, choices })
-    }
-
-    /// The fault as a file has it.
-    pub(super) fn to_file(&self) -> Read<Fields> {
-        let mut fields = fields_of(&self.when)?;
-        if let [(1.0, event)] = self.choices.as_slice() {
-            fields.extend(fields_of(event)?);
-            return Ok(fields);
-        }
-        let choices = self.choices.iter().map(|(weight, event)| {
-            let mut fields = fields_of(event)?;
-            fields.insert("weight".to_owned(), (*weight).into());
-            Ok(fields)
-        });
-        let choices: Read<Value> = choices.collect::<Read<Vec<Fields>>>().map(Value::from);
-        fields.insert("one_of".to_owned(), choices?);
-        Ok(fields)
     }
 }
 

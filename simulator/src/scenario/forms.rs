@@ -1,17 +1,95 @@
-//! Values of a scenario file: how each is written, and in which range it must be. For `#[serde(with = "…")]`.
+//! Values of a scenario file: how each is written, and in which range it must be. For `#[serde(with = "…")]`. And what
+//! is wrong with them.
 
+use std::fmt::Debug;
 use std::marker::PhantomData;
 use std::time::Duration;
 
 use doorward_engine::amount::Amount as EngineAmount;
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::Value;
+use serde::de::{DeserializeOwned, Error as _};
+use serde::{Deserialize, Deserializer};
+use serde_json::{Map, Value, json};
 
 #[cfg(test)]
 use crate::scenario::schema_tests::schema;
-use crate::scenario::source::OneOf;
 use crate::scenario::{CLIENTS_MAX, DURATION_MAX, Span as TimeSpan};
+
+/// A problem of a scenario file, or of a file that it names. It has the keys on the way to it, as `clients[0].wants`, and
+/// a message.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{path}{}{message}", if path.is_empty() { "" } else { ": " })]
+pub struct ScenarioError {
+    path: String,
+    message: String,
+}
+
+pub(crate) type Read<T> = Result<T, ScenarioError>;
+
+/// The fields of a map, by name.
+pub(crate) type Fields = Map<String, Value>;
+
+impl From<serde_json::Error> for ScenarioError {
+    fn from(cause: serde_json::Error) -> Self {
+        Self::new("", cause)
+    }
+}
+
+impl ScenarioError {
+    pub(crate) fn new(path: impl Into<String>, message: impl ToString) -> Self {
+        let (path, message) = (path.into(), message.to_string());
+        Self { path, message }
+    }
+}
+
+/// Refuses what is at a path.
+pub(crate) fn refuse<T>(path: impl Into<String>, message: impl ToString) -> Read<T> {
+    Err(ScenarioError::new(path, message))
+}
+
+/// Refuses a time after the end.
+pub(crate) fn is_within(time: Duration, end: Duration) -> Read<()> {
+    if time < end {
+        return Ok(());
+    }
+    let time = humantime::format_duration(time);
+    let end = humantime::format_duration(end);
+    let message = format!("is {time}; give a time before the end of the simulation, {end}");
+    refuse("", message)
+}
+
+/// Puts an error within the map or list around it.
+pub(crate) trait Within {
+    /// The same, seen from the map or list.
+    fn within(self, step: &str) -> Self;
+}
+
+impl<T> Within for Read<T> {
+    fn within(self, step: &str) -> Self {
+        self.map_err(|ScenarioError { path, message }| {
+            let is_list = path.is_empty() || path.starts_with('[');
+            let dot = if is_list { "" } else { "." };
+            ScenarioError::new(format!("{step}{dot}{path}"), message)
+        })
+    }
+}
+
+/// Finds the key that says which of several kinds this is, as `kill` in `{kill: root, for: 5s}`: the only one but for
+/// those `beside` it.
+pub(crate) fn kind_of(fields: &Fields, beside: &[&str]) -> Read<String> {
+    let mut kinds = fields.keys().filter(|it| !beside.contains(&it.as_str()));
+    let message = match (kinds.next(), kinds.next()) {
+        (Some(kind), None) => return Ok(kind.clone()),
+        (None, _) => "does not say what or when it is".to_owned(),
+        (Some(one), Some(other)) => format!("has both {one} and {other}; give one of them"),
+    };
+    refuse("", message)
+}
+
+/// Reads one of several kinds, which has its own name among its fields.
+pub(crate) fn read_kind<T: DeserializeOwned>(kind: &str, fields: Fields) -> Read<T> {
+    let value = serde_json::from_value(json!({kind: fields})).map_err(ScenarioError::from);
+    value.within(kind)
+}
 
 /// The shortest time between two steps of anything: what is faster would do nothing but step.
 pub(super) const STEP_MIN: Duration = Duration::from_millis(1);
@@ -33,18 +111,17 @@ pub(super) fn one<T: From<u8>>() -> T {
     T::from(1)
 }
 
-/// Says whether a file need not say a value.
-pub(super) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
-    *value == T::default()
-}
-
 /// How a file writes a value.
 pub(crate) trait Form {
-    type Value: Clone;
+    type Value: Debug;
 
     fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Self::Value, D::Error>;
 
-    fn serialize<S: Serializer>(value: &Self::Value, to: S) -> Result<S::Ok, S::Error>;
+    /// Writes a default into the schema.
+    #[cfg(test)]
+    fn serialize<S: serde::Serializer>(value: &Self::Value, to: S) -> Result<S::Ok, S::Error> {
+        crate::scenario::schema_tests::write_default(value, to)
+    }
 }
 
 /// A value in its form.
@@ -53,12 +130,6 @@ pub(crate) struct As<F: Form>(pub(crate) F::Value);
 impl<'de, F: Form> Deserialize<'de> for As<F> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         F::deserialize(from).map(Self)
-    }
-}
-
-impl<F: Form> Serialize for As<F> {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        F::serialize(&self.0, to)
     }
 }
 
@@ -71,10 +142,6 @@ impl<F: Form> Form for Maybe<F> {
     fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Self::Value, D::Error> {
         Ok(Option::<As<F>>::deserialize(from)?.map(|value| value.0))
     }
-
-    fn serialize<S: Serializer>(value: &Self::Value, to: S) -> Result<S::Ok, S::Error> {
-        value.clone().map(As::<F>).serialize(to)
-    }
 }
 
 /// Times from the start.
@@ -86,10 +153,6 @@ impl Form for Times {
     fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Duration>, D::Error> {
         let times = Vec::<As<Time>>::deserialize(from)?;
         Ok(times.into_iter().map(|time| time.0).collect())
-    }
-
-    fn serialize<S: Serializer>(times: &Vec<Duration>, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_seq(times.iter().map(|time| As::<Time>(*time)))
     }
 }
 
@@ -112,10 +175,6 @@ macro_rules! numbers {
                 }
                 let expected = format!("a number from {} to {}", $least, $most);
                 Err(D::Error::custom(format!("is {number}; give {expected}")))
-            }
-
-            fn serialize<S: Serializer>(value: &$Value, to: S) -> Result<S::Ok, S::Error> {
-                value.serialize(to)
             }
         }
     )*};
@@ -168,13 +227,6 @@ macro_rules! durations {
                 }
                 Ok(duration)
             }
-
-            fn serialize<S: Serializer>(value: &Duration, to: S) -> Result<S::Ok, S::Error> {
-                match *value {
-                    UNSAID => to.serialize_none(),
-                    value => to.collect_str(&humantime::format_duration(value)),
-                }
-            }
         }
     )*};
 }
@@ -201,40 +253,38 @@ fn duration<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
     duration.ok_or_else(|| D::Error::custom(message))
 }
 
-/// A shape that a value cannot have.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub enum Never {}
+/// A name, or a list of names.
+pub(crate) struct Names;
 
-impl<'de> Deserialize<'de> for Never {
-    fn deserialize<D: Deserializer<'de>>(_: D) -> Result<Self, D::Error> {
-        Err(D::Error::custom("is of a kind that does not belong here"))
+impl Form for Names {
+    type Value = Vec<String>;
+
+    fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
+        let names = match Value::deserialize(from)? {
+            Value::Array(names) => names,
+            name => vec![name],
+        };
+        serde_json::from_value(names.into()).map_err(D::Error::custom)
     }
 }
 
-/// A value, or a list of values.
-pub(crate) type OneOrMany<T> = OneOf<T, Vec<T>, Never>;
-
 /// One duration, or two between which chance decides.
 pub(crate) struct Span;
-
-pub(super) type SpanFile = OneOf<As<Time>, (As<Time>, As<Time>), Never>;
 
 impl Form for Span {
     type Value = TimeSpan;
 
     fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<TimeSpan, D::Error> {
-        let problem = "goes backwards; give the shorter duration first";
-        match SpanFile::deserialize(from)? {
-            OneOf::Plain(As(span)) => Ok((span, span)),
-            OneOf::List((As(least), As(most))) if least <= most => Ok((least, most)),
-            _ => Err(D::Error::custom(problem)),
-        }
-    }
-
-    fn serialize<S: Serializer>(value: &TimeSpan, to: S) -> Result<S::Ok, S::Error> {
-        match value {
-            (least, most) if least == most => Time::serialize(least, to),
-            (least, most) => (As::<Time>(*least), As::<Time>(*most)).serialize(to),
+        let span = match Value::deserialize(from)? {
+            two @ Value::Array(_) => <(As<Time>, As<Time>)>::deserialize(two),
+            one => duration(one).map(|it| (As(it), As(it))),
+        };
+        match span.map_err(D::Error::custom)? {
+            (As(least), As(most)) if least <= most => Ok((least, most)),
+            _ => {
+                let problem = "goes backwards; give the shorter duration first";
+                Err(D::Error::custom(problem))
+            }
         }
     }
 }

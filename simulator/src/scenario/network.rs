@@ -2,12 +2,11 @@
 
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use crate::scenario::Span as TimeSpan;
-use crate::scenario::forms::{Form, Maybe, OneOrMany, Part, Span, Time};
+use crate::scenario::forms::{Form, Maybe, Names, Part, Read, Span, Time, Within, refuse};
 use crate::scenario::nodes::{Node, all_named, named};
-use crate::scenario::source::{Read, Within, refuse};
 
 /// Links of one node.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -31,7 +30,7 @@ pub struct Link {
 }
 
 /// A distribution of latencies.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(untagged, deny_unknown_fields)]
 #[serde(expecting = "give a time, [SHORTEST, LONGEST] or {least: 1ms, mean: 5ms}")]
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(inline))]
@@ -49,15 +48,8 @@ pub enum Latency {
     },
 }
 
-impl Latency {
-    /// Returns one that is always the same.
-    pub const fn constant(latency: Duration) -> Self {
-        Self::Uniform((latency, latency))
-    }
-}
-
 /// The network as a file has it.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Network {
@@ -73,7 +65,7 @@ pub struct Network {
 }
 
 /// A link as a file has it. Absent fields stay as they were.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Link"))]
 pub struct LinkChange {
@@ -89,7 +81,7 @@ pub struct LinkChange {
 }
 
 /// Single links. One of `between` and `at` says which.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SingleLinks {
@@ -97,8 +89,8 @@ pub struct SingleLinks {
     #[serde(default)]
     pub between: Option<(String, String)>,
     /// The nodes whose links to clients are meant.
-    #[serde(default)]
-    pub at: Option<OneOrMany<String>>,
+    #[serde(default, with = "Maybe::<Names>")]
+    pub at: Option<Vec<String>>,
     /// The links.
     #[serde(flatten)]
     pub link: LinkChange,

@@ -12,11 +12,11 @@ use std::collections::BTreeMap;
 use doorward_engine::id::HolderName;
 use indexmap::IndexMap;
 use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Deserializer};
+use serde_json::{Value, json};
 
 use crate::scenario::NODES_MAX;
-use crate::scenario::forms::{Candidates, Form, Never, NodeCount, OneOrMany, one};
-use crate::scenario::source::{OneOf, Read, Within, refuse};
+use crate::scenario::forms::{Candidates, Form, Names, NodeCount, Read, Within, one, refuse};
 
 /// Words that say which nodes are meant, so that no node has them as its name. YAML takes the last two for truth
 /// values.
@@ -50,10 +50,28 @@ impl Node {
 }
 
 /// The tree as a file has it.
-pub(super) type TreeFile = OneOf<Never, Vec<Listed>, Branches>;
+#[derive(Deserialize)]
+#[serde(untagged)]
+#[serde(
+    expecting = "give one root, as in {root: {candidates: 3, children: [a, b]}}, or a list of nodes"
+)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(inline))]
+pub(super) enum TreeFile {
+    List(Vec<Listed>),
+    Nested(Branches),
+}
+
+/// The nodes below a node.
+#[derive(Deserialize)]
+#[serde(untagged)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(inline))]
+enum Children {
+    Names(Vec<String>),
+    Nested(Branches),
+}
 
 /// A node in a list.
-#[derive(Serialize, Deserialize)]
+#[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "ListedNode"))]
 pub(super) struct Listed {
@@ -71,7 +89,7 @@ pub(super) struct Listed {
 }
 
 /// Nodes by their keys, in the order of the file. A node with nothing to say has no value.
-#[derive(Serialize, Deserialize)]
+#[derive(Deserialize)]
 #[serde(transparent)]
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(inline))]
 pub(super) struct Branches(
@@ -80,7 +98,7 @@ pub(super) struct Branches(
 );
 
 /// A key of the tree.
-#[derive(Serialize, Deserialize)]
+#[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Node"))]
 pub(super) struct Branch {
@@ -92,7 +110,7 @@ pub(super) struct Branch {
     candidates: u32,
     /// The nodes below: a map, or a list of names. Absent: it is a leaf.
     #[serde(default)]
-    children: Option<OneOf<Never, Vec<String>, Branches>>,
+    children: Option<Children>,
 }
 
 const ALONE: Branch = Branch {
@@ -111,28 +129,31 @@ impl Form for TreeForm {
         let nodes = planted(TreeFile::deserialize(from)?).within("tree");
         nodes.map_err(D::Error::custom)
     }
+}
 
-    fn serialize<S: Serializer>(nodes: &Vec<Node>, to: S) -> Result<S::Ok, S::Error> {
-        let name_of = |parent: usize| nodes.get(parent).map(|node| node.name.clone());
-        to.collect_seq(nodes.iter().map(|node| Listed {
-            name: node.name.clone(),
-            key: Some(node.key.clone()).filter(|key| *key != node.name),
-            parent: node.parent.and_then(name_of),
-            candidates: node.candidates,
-        }))
-    }
+/// Returns a tree as a list, as files have it.
+pub fn listed(nodes: &[Node]) -> Value {
+    let listed = nodes.iter().map(|node| {
+        let parent = node.parent.and_then(|parent| nodes.get(parent));
+        json!({
+            "name": node.name,
+            "key": Some(&node.key).filter(|key| **key != node.name),
+            "parent": parent.map(|parent| &parent.name),
+            "candidates": node.candidates,
+        })
+    });
+    listed.collect()
 }
 
 fn planted(file: TreeFile) -> Read<Vec<Node>> {
     let mut tree = Planting::default();
     match file {
-        OneOf::Plain(never) => match never {},
-        OneOf::List(list) => {
+        TreeFile::List(list) => {
             for (index, node) in list.into_iter().enumerate() {
                 tree.add_listed(node).within(&format!("[{index}]"))?;
             }
         }
-        OneOf::Map(Branches(roots)) => {
+        TreeFile::Nested(Branches(roots)) => {
             let mut all = roots.iter();
             let (Some((key, root)), None) = (all.next(), all.next()) else {
                 return refuse("", "give one root, and all other nodes as its children");
@@ -158,31 +179,25 @@ struct Planting {
 }
 
 impl Planting {
-    /// Makes the nodes of a key, `prefix` before the name of each.
-    fn plant(
-        &mut self,
-        key: &str,
-        branch: &Branch,
-        parent: Option<usize>,
-        prefix: &str,
-    ) -> Read<()> {
+    /// Makes the nodes of a key, `path` before the name of each.
+    fn plant(&mut self, key: &str, branch: &Branch, parent: Option<usize>, path: &str) -> Read<()> {
         for number in 1..=branch.count {
             let mut node = Node::new(key, parent, branch.candidates);
-            node.name = format!("{prefix}{key}");
-            let mut below = prefix.to_owned();
+            node.name = format!("{path}{key}");
+            let mut below = path.to_owned();
             if branch.count > 1 {
                 node.name = format!("{}-{number}", node.name);
                 below = format!("{}.", node.name);
             }
             let parent = Some(self.add(node)?);
             match &branch.children {
-                None | Some(OneOf::Plain(_)) => {}
-                Some(OneOf::List(names)) => {
+                None => {}
+                Some(Children::Names(names)) => {
                     for name in names {
                         self.plant(name, &ALONE, parent, &below)?;
                     }
                 }
-                Some(OneOf::Map(Branches(children))) => {
+                Some(Children::Nested(Branches(children))) => {
                     for (key, child) in children {
                         let child = child.as_ref().unwrap_or(&ALONE);
                         self.plant(key, child, parent, &below)?;
@@ -246,54 +261,41 @@ pub(super) fn named(nodes: &[Node], name: &str) -> Read<Vec<usize>> {
 }
 
 /// Finds the nodes of one name or of several.
-pub(super) fn all_named(nodes: &[Node], names: &OneOrMany<String>) -> Read<Vec<usize>> {
-    let names = match names {
-        OneOf::Plain(name) => return named(nodes, name),
-        OneOf::List(names) => names,
-        OneOf::Map(never) => match *never {},
-    };
+pub(super) fn all_named(nodes: &[Node], names: &[String]) -> Read<Vec<usize>> {
     if names.is_empty() {
         return refuse("", "is empty; give at least one node");
     }
-    let mut all = Vec::new();
-    for (index, name) in names.iter().enumerate() {
-        all.extend(named(nodes, name).within(&format!("[{index}]"))?);
-    }
-    Ok(all)
+    let found: Read<Vec<Vec<usize>>> = names.iter().map(|name| named(nodes, name)).collect();
+    Ok(found?.concat())
 }
 
 /// A node, or one of several by chance: `any`, `below_root`, or names as in [`all_named`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct NodeChoice(OneOrMany<String>);
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct NodeChoice(#[serde(with = "Names")] Vec<String>);
 
 impl NodeChoice {
-    /// Chooses a node by its name.
-    pub fn of(name: &str) -> Self {
-        Self(name.into())
-    }
-
     /// Finds the nodes that something can happen to.
     pub(crate) fn places(&self, nodes: &[Node]) -> Read<Vec<usize>> {
-        let OneOf::Plain(name) = &self.0 else {
-            let mut places = all_named(nodes, &self.0)?;
-            places.sort_unstable();
-            places.dedup();
-            return Ok(places);
-        };
-        match name.as_str() {
+        let word = self.0.first().filter(|_| self.0.len() == 1);
+        match word.map_or("", String::as_str) {
             "any" => Ok((0..nodes.len()).collect()),
             "below_root" if nodes.len() > 1 => Ok((1..nodes.len()).collect()),
             "below_root" => refuse("", "no node is below the root"),
             "all" => refuse("", "is all; give any, for a node by chance"),
-            name => named(nodes, name),
+            _ => {
+                let mut places = all_named(nodes, &self.0)?;
+                places.sort_unstable();
+                places.dedup();
+                Ok(places)
+            }
         }
     }
 
     /// Finds the node, if only one can be meant, whatever the tree.
     pub(crate) fn only(&self, nodes: &[Node]) -> Option<usize> {
-        let is_word = |name: &str| matches!(name, "any" | "below_root");
+        let is_word = |name: &String| matches!(name.as_str(), "any" | "below_root");
         match self.places(nodes).ok()?[..] {
-            [only] if !matches!(&self.0, OneOf::Plain(name) if is_word(name)) => Some(only),
+            [only] if !self.0.iter().any(is_word) => Some(only),
             _ => None,
         }
     }

@@ -12,10 +12,9 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use crate::scenario::fault::Fault;
-use crate::scenario::forms::{As, UNSAID};
+pub use crate::scenario::forms::ScenarioError;
+use crate::scenario::forms::{As, Read, UNSAID, Within, is_within, refuse};
 use crate::scenario::nodes::TreeForm;
-pub use crate::scenario::source::ScenarioError;
-use crate::scenario::source::{Read, Within, is_within, refuse};
 use crate::scenario::{Node, Scenario, clients, templates};
 
 /// The default time between two measurements.

@@ -1,20 +1,19 @@
 //! The JSON Schema of scenario files, which is made of the types that read them.
 
+use std::fmt::Debug;
 use std::fs;
 use std::path::Path;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema, schema_for};
+use serde::{Serialize, Serializer};
+use serde_json::Value;
 
 use crate::scenario::Scenario;
 use crate::scenario::demand::traced::{Trace, TraceForm};
 use crate::scenario::demand::{Demand, DemandForm};
 use crate::scenario::fault::{Event, When};
-use crate::scenario::forms::{
-    Amount, As, Maybe, Never, OneOrMany, Span, SpanFile, Time, Times, Weight,
-};
+use crate::scenario::forms::{Amount, As, Maybe, Names, Span, Time, Times, UNSAID, Weight};
 use crate::scenario::nodes::{NodeChoice, TreeFile, TreeForm};
-use crate::scenario::source::OneOf;
-use crate::scenario::templates::TemplatesForm;
 use crate::scenario::usage::ResourceForm;
 
 /// The JSON Schema of a form, without a name of its own.
@@ -42,17 +41,43 @@ pub(super) use schema;
 schema!([F] As<F>: |generator| F::json_schema(generator));
 schema!([F] Maybe<F>: |generator| F::json_schema(generator));
 schema!([] Times: |generator| Vec::<As<Time>>::json_schema(generator));
-schema!([] Never: |_| false.into());
-schema!([] Span: |generator| SpanFile::json_schema(generator));
+schema!([] Names: either::<String, Vec<String>>);
+schema!([] Span: either::<As<Time>, (As<Time>, As<Time>)>);
 schema!([] TreeForm: |generator| TreeFile::json_schema(generator));
-schema!([] NodeChoice: |generator| OneOrMany::<String>::json_schema(generator));
-schema!([] DemandForm: |generator| OneOf::<As<Amount>, Never, Demand>::json_schema(generator));
-schema!([] TraceForm: |generator| OneOf::<String, Never, Trace>::json_schema(generator));
+schema!([] NodeChoice: |generator| Names::json_schema(generator));
+schema!([] DemandForm: either::<As<Amount>, Demand>);
+schema!([] TraceForm: either::<String, Trace>);
 schema!([] ResourceForm: |generator| String::json_schema(generator));
 schema!([] TemplatesForm: |_| json_schema!({
     "description": "Templates, as in a template file, or the name of one.",
     "anyOf": [{"type": "object", "required": ["resources"]}, {"type": "string"}],
 }));
+
+fn either<A: JsonSchema, B: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
+    let (a, b) = (
+        generator.subschema_for::<A>(),
+        generator.subschema_for::<B>(),
+    );
+    json_schema!({"anyOf": [a, b]})
+}
+
+/// Templates as files have them.
+pub(super) struct TemplatesForm;
+
+/// Writes a default of a value in its form: numbers and durations are read as they are debugged. A stand-in for an
+/// absent value is none.
+pub(super) fn write_default<S: Serializer>(value: &impl Debug, to: S) -> Result<S::Ok, S::Error> {
+    let text = format!("{value:?}");
+    match serde_json::from_str::<Value>(&text) {
+        Ok(value) if value != 0 && value != "(the only one)" => value.serialize(to),
+        Err(_) if text != "None" && text != format!("{UNSAID:?}") => {
+            // Of a span, both ends are equal.
+            let end = text.rsplit(", ").next().unwrap_or(&text);
+            end.trim_end_matches(')').serialize(to)
+        }
+        _ => to.serialize_none(),
+    }
+}
 
 /// A fault as files have it.
 pub(super) struct FaultFile;

@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use doorward::state::ClientConfig;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use crate::recording::Checker;
 use crate::scenario::Span as TimeSpan;
@@ -11,7 +10,7 @@ use crate::scenario::clients::Connection;
 use crate::scenario::forms::{Amount, Form, Maybe, Part, Span, Time};
 
 /// The settings of servers.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Servers {
@@ -34,21 +33,22 @@ pub struct Servers {
     pub state_directory: bool,
 }
 
-/// The time that every client waits after a request before it refreshes early because it wants something else.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// The time that every client waits after a request before it refreshes early because it wants something else. Absent
+/// gaps are as the library has them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ClientGaps {
     /// The gap while the client does not know whether its server says if it decided. A Doorman server never says.
-    #[serde(with = "Time")]
-    pub early: Duration,
+    #[serde(with = "Maybe::<Time>")]
+    pub early: Option<Duration>,
     /// The gap towards a server that says it.
-    #[serde(with = "Time")]
-    pub news: Duration,
+    #[serde(with = "Maybe::<Time>")]
+    pub news: Option<Duration>,
 }
 
 /// The limits that verdicts judge by. Absent limits are measured and not judged.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Limits {
@@ -114,17 +114,6 @@ impl Default for Servers {
             parent_protocol: Connection::Stream,
             election: (second * 10, second * 10),
             state_directory: false,
-        }
-    }
-}
-
-/// As the library has them.
-impl Default for ClientGaps {
-    fn default() -> Self {
-        let config = ClientConfig::default();
-        Self {
-            early: config.early_gap,
-            news: config.news_gap,
         }
     }
 }

@@ -7,15 +7,9 @@ use std::time::Duration;
 use doorward_documents::{parse_bytes, parse_yaml};
 use doorward_engine::id::ResourceId;
 use doorward_engine::templates::{Algorithm, Template, Templates};
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Value as Json, json};
 
-use crate::scenario::forms::Form;
-use crate::scenario::source::{Read, ScenarioError};
-
-/// Templates as a scenario has them.
-pub(super) struct TemplatesForm;
+use crate::scenario::forms::{Read, ScenarioError};
 
 /// Reads `{resources: […]}`, or the name of a file in which this stands.
 pub(super) fn read(value: &Json, folder: &Path) -> Read<Templates> {
@@ -45,14 +39,6 @@ pub fn ids(templates: &Templates) -> Vec<ResourceId> {
     single.filter_map(|id| ResourceId::new(id).ok()).collect()
 }
 
-/// Puts templates in place of the name of their file.
-pub(super) fn insert(value: &mut Json, folder: &Path) -> Read<()> {
-    if value.is_string() {
-        *value = written(&read(value, folder)?);
-    }
-    Ok(())
-}
-
 /// Returns templates as a file has them.
 pub fn written(templates: &Templates) -> Json {
     let resources: Vec<Json> = templates.iter().map(|it| template(it, 1.0, None)).collect();
@@ -75,19 +61,6 @@ pub fn what_if<'a>(
     parsed(&json!({"resources": resources})).map_err(|error| error.to_string())
 }
 
-impl Form for TemplatesForm {
-    type Value = Templates;
-
-    fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Templates, D::Error> {
-        let document = Json::deserialize(from)?;
-        parsed(&document).map_err(D::Error::custom)
-    }
-
-    fn serialize<S: Serializer>(templates: &Templates, to: S) -> Result<S::Ok, S::Error> {
-        written(templates).serialize(to)
-    }
-}
-
 /// A template as a file has it.
 fn template(template: &Template, capacity_factor: f64, lease_length: Option<Duration>) -> Json {
     let algorithm = &template.algorithm;
@@ -106,6 +79,7 @@ fn template(template: &Template, capacity_factor: f64, lease_length: Option<Dura
         "safe_capacity": template.safe_capacity.map(f64::from),
         "wants_max": template.holder_bounds.wants_max.map(|it| it.get()),
         "subclients_max": template.holder_bounds.subclients_max.map(|it| it.get()),
+        "share_floor": template.share_floor.map(|it| it.get()),
         "description": Some(&template.description).filter(|text| !text.is_empty()),
         "algorithm": {
             "kind": algorithm.kind.as_str(),

@@ -7,15 +7,16 @@ use doorward::limiter::demand::AdaptiveWants;
 use doorward::state::Mode;
 use doorward_engine::id::ResourceId;
 use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Deserializer};
 
 use crate::scenario::demand::{Demand, DemandForm};
-use crate::scenario::forms::{Amount, Cost, Count, Form, Headroom, Maybe, Span, Window};
-use crate::scenario::source::{Read, Within, refuse};
+use crate::scenario::forms::{
+    Amount, Cost, Count, Form, Headroom, Maybe, Read, Span, Window, Within, refuse,
+};
 use crate::scenario::{Scenario, Span as TimeSpan, templates};
 
 /// A resource that each client of a group uses.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Usage {
@@ -45,9 +46,9 @@ fn unsaid_resource() -> ResourceId {
 }
 
 /// The mode of a client.
-#[derive(Serialize, Deserialize)]
+#[derive(Deserialize)]
 #[serde(remote = "Mode", rename_all = "snake_case")]
-#[cfg_attr(test, derive(schemars::JsonSchema), schemars(inline))]
+#[cfg_attr(test, derive(serde::Serialize, schemars::JsonSchema), schemars(inline))]
 enum ModeForm {
     Safe,
     Pessimistic,
@@ -63,17 +64,10 @@ impl Form for ResourceForm {
     fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<ResourceId, D::Error> {
         ResourceId::new(&String::deserialize(from)?).map_err(D::Error::custom)
     }
-
-    fn serialize<S: Serializer>(id: &ResourceId, to: S) -> Result<S::Ok, S::Error> {
-        match id.as_str() {
-            UNSAID_RESOURCE => to.serialize_none(),
-            id => to.serialize_str(id),
-        }
-    }
 }
 
 /// A limiter of the client library, and what comes to it: `rate`, or `concurrency` and `for`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Limiter {
@@ -92,12 +86,12 @@ pub struct Limiter {
 }
 
 /// Settings of measured demand. Absent ones are as the library has them.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(inline))]
 pub struct Adaptive(#[serde(with = "AdaptiveForm")] pub AdaptiveWants);
 
 /// Measured demand.
-#[derive(Serialize, Deserialize)]
+#[derive(Deserialize)]
 #[serde(
     remote = "AdaptiveWants",
     default = "AdaptiveWants::default",

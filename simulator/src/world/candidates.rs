@@ -6,8 +6,6 @@ mod tests;
 
 use std::time::Duration;
 
-use doorward_engine::node::reload::PreparedTemplates;
-use doorward_engine::templates::Templates;
 use doorward_engine::time::Time;
 use doorward_replica::templates_in_force;
 use doorward_session::address::Address;
@@ -93,12 +91,8 @@ impl World<'_> {
     }
 
     /// Passes an input to the candidate of a server, and drives the server.
-    pub(super) fn input_candidate(
-        &mut self,
-        id: ServerId,
-        input: impl FnOnce(&mut Candidate, Time),
-    ) {
-        self.input(id, |replica, now| replica.change_candidate(input, now));
+    pub(super) fn input_candidate(&mut self, id: ServerId, act: impl FnOnce(&mut Candidate, Time)) {
+        self.input(id, |replica, now| replica.change_candidate(act, now));
     }
 
     /// Starts another process in the place of a server that has left its election.
@@ -132,13 +126,5 @@ impl World<'_> {
             shortest if shortest < TTL_MIN => TTL_AT_ONCE,
             shortest => shortest,
         }
-    }
-
-    /// Gives new templates to a server of the root.
-    pub(super) fn offer_templates(&mut self, id: ServerId, templates: Templates) {
-        self.input(id, |replica, now| {
-            let active = replica.node().active_templates();
-            replica.handle_templates(PreparedTemplates::new(active, templates), now);
-        });
     }
 }

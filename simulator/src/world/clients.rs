@@ -33,11 +33,12 @@ impl World<'_> {
         };
         let client = &mut self.clients[number];
         let local = client.clock.shows(now);
+        let usual = ClientConfig::default();
         let config = ClientConfig {
-            early_gap: gaps.early,
-            news_gap: gaps.news,
+            early_gap: gaps.early.unwrap_or(usual.early_gap),
+            news_gap: gaps.news.unwrap_or(usual.news_gap),
             streams,
-            ..ClientConfig::default()
+            ..usual
         };
         let mut state = ClientState::new(config, sequence);
         let begins = client.starts == 0;

@@ -18,7 +18,7 @@ use doorward_session::candidate::store::LeaseId;
 
 use crate::chance::Chance;
 use crate::scenario::Scenario;
-use crate::scenario::fault::Span;
+use crate::scenario::fault::{Event, Span};
 use crate::world::World;
 use crate::world::agenda::Deed;
 use crate::world::etcd::store::{EtcdStore, StoredLease};
@@ -62,8 +62,10 @@ impl EtcdConnection {
 impl Etcd {
     /// Creates an empty etcd for that many nodes.
     pub(crate) fn new(scenario: &Scenario, chance: Chance) -> Self {
+        let mut events = scenario.events();
+        let is_restored = events.any(|it| matches!(it, Event::Etcd { back: Some(_), .. }));
         Self {
-            store: EtcdStore::new(scenario.nodes.len(), scenario.restores_etcd()),
+            store: EtcdStore::new(scenario.nodes.len(), is_restored),
             chance,
             is_quick: false,
         }

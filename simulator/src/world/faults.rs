@@ -1,35 +1,28 @@
 //! Faults of a scenario, and the end of their effects.
 
 mod addresses;
-mod choice;
 mod down;
-mod edit;
 mod etcd;
-mod silent;
 mod twin;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use doorward_engine::id::ResourceId;
+use doorward_engine::node::reload::PreparedTemplates;
+use doorward_engine::templates::Templates;
 use doorward_engine::time::Time;
 
 use crate::local_clock::LocalClock;
 use crate::recording::MarkKind;
 use crate::scenario::fault::{ClientChoice, ClockChoice, Event, NodeChoice, Side, Span, When};
-use crate::world::World;
-use crate::world::message::CLIENT_TIMEOUT;
+use crate::world::message::{CLIENT_TIMEOUT, ServerId};
 use crate::world::uses::Use;
+use crate::world::{ClientProcess, World};
 
 impl World<'_> {
-    /// Schedules all faults of the scenario.
-    pub(super) fn schedule_faults(&mut self) {
-        for (number, fault) in (0..).zip(&self.scenario.faults) {
-            self.schedule_fault(number, &fault.when, None);
-        }
-    }
-
     /// Schedules the next time of a fault, after the one at `last`.
-    fn schedule_fault(&mut self, number: u32, when: &When, last: Option<Duration>) {
+    pub(super) fn schedule_fault(&mut self, number: u32, when: &When, last: Option<Duration>) {
         let next = match *when {
             When::At { at } if last.is_none() => at,
             When::At { .. } => return,
@@ -150,7 +143,7 @@ impl World<'_> {
                 let text = format!("jumps by {by:?}");
                 self.change_clock(clock, &text, |clock, now| clock.jump(*by, now));
             }
-            Event::Edit { templates } => self.edit(templates),
+            Event::Edit { templates, .. } => self.edit(templates),
             Event::Crash { clients, length } => self.crash(clients, *length),
             Event::Twin { of, length } => self.twin(of, *length),
             Event::Leave { clients, length } => self.clients_leave(clients, *length),
@@ -274,20 +267,15 @@ impl World<'_> {
         }
     }
 
-    fn change_clock(
-        &mut self,
-        whose: &ClockChoice,
-        what: &str,
-        change: impl Fn(&mut LocalClock, Time),
-    ) {
+    fn change_clock(&mut self, of: &ClockChoice, what: &str, set: impl Fn(&mut LocalClock, Time)) {
         let now = self.now;
-        match whose {
+        match of {
             ClockChoice::Node(node) => {
                 let number = self.choose(node);
                 let text = format!("the clock of {} {what}", self.places[number].name);
                 self.mark(None, MarkKind::Clock, text);
                 let place = &mut self.places[number];
-                change(&mut place.clock, now);
+                set(&mut place.clock, now);
                 place.wake_at = None;
                 // The checkers judge by the root's clock how long leases may last.
                 let clock = place.clock;
@@ -301,10 +289,38 @@ impl World<'_> {
                 let text = format!("the clock of {} {what}", self.names_of(&chosen));
                 self.mark(None, MarkKind::Clock, text);
                 for client in chosen {
-                    change(&mut self.clients[client].clock, now);
+                    set(&mut self.clients[client].clock, now);
                     self.update_wants(client);
                 }
             }
+        }
+    }
+
+    /// Lets the operator write templates: which servers read them, and when.
+    fn edit(&mut self, templates: &Templates) {
+        let now = self.now;
+        let before = std::mem::replace(&mut self.templates, templates.clone());
+        self.templates_before.push(before);
+        let mut said = Vec::new();
+        for watched in self.watched.iter_mut() {
+            let template = templates.find(&watched.resource).map(Arc::clone);
+            let capacity = template.as_ref().map_or(0.0, |it| it.capacity.get());
+            said.push(format!("{} has {capacity}", watched.resource));
+            watched.note_template(template.as_deref(), now);
+        }
+        self.settle_later();
+        let text = format!("the templates are edited: {}", said.join(", "));
+        self.mark(None, MarkKind::Edit, text);
+        let servers = self.places[0].servers.iter();
+        let servers: Vec<ServerId> = servers.map(|server| server.id).collect();
+        for id in servers {
+            let templates = templates.clone();
+            self.handle_news(id, move |world| {
+                world.input(id, |replica, now| {
+                    let active = replica.node().active_templates();
+                    replica.handle_templates(PreparedTemplates::new(active, templates), now);
+                });
+            });
         }
     }
 
@@ -332,5 +348,51 @@ impl World<'_> {
         let text = format!("{} {what}", self.names_of(&chosen));
         self.mark(until, kind, text);
         (chosen, until.unwrap_or(self.end + CLIENT_TIMEOUT))
+    }
+
+    /// Chooses a node, at random where the scenario leaves a choice.
+    fn choose(&mut self, choice: &NodeChoice) -> u32 {
+        let nodes = &self.scenario.nodes;
+        let place = choice.only(nodes).or_else(|| {
+            let places = choice.places(nodes).unwrap_or_default();
+            places.get(self.fault_rng.below(places.len())).copied()
+        });
+        place.unwrap_or_default() as u32
+    }
+
+    /// Chooses distinct clients at random, of the given groups and nodes; consecutive ones if it takes more than half.
+    pub(crate) fn choose_clients(&mut self, choice: &ClientChoice) -> Vec<u32> {
+        let scenario = self.scenario;
+        let places = choice.places(&scenario.nodes).unwrap_or_default();
+        let is_meant = |client: &ClientProcess<'_>| {
+            let group = scenario.clients.get(client.group as usize);
+            let place = client.place as usize;
+            group.is_some_and(|group| choice.is_of(group))
+                && places.as_ref().is_none_or(|places| places.contains(&place))
+        };
+        let meant = self.clients.enumerate().filter(|(_, it)| is_meant(it));
+        let meant: Vec<u32> = meant.map(|(number, _)| number).collect();
+        let (all, many) = (meant.len(), choice.count.min(meant.len()));
+        let mut chosen: Vec<usize> = Vec::with_capacity(many);
+        if many * 2 > all {
+            let first = self.fault_rng.below(all);
+            chosen.extend((0..many).map(|n| (first + n) % all));
+        }
+        while chosen.len() < many {
+            let client = self.fault_rng.below(all);
+            if !chosen.contains(&client) {
+                chosen.push(client);
+            }
+        }
+        let chosen = chosen.into_iter();
+        chosen.filter_map(|it| meant.get(it).copied()).collect()
+    }
+
+    pub(crate) fn names_of(&self, clients: &[u32]) -> String {
+        match clients {
+            [] => "no client".to_owned(),
+            [only] => self.clients[*only].name.to_string(),
+            many => format!("each of {} clients", many.len()),
+        }
     }
 }

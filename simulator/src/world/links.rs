@@ -79,21 +79,15 @@ impl World<'_> {
 
     /// Sends a message between a server and its parent. A connection delays messages and keeps
     /// their order, but loses none. Calls may be lost or duplicated like other messages.
-    fn send_between(
-        &mut self,
-        child: ServerId,
-        up: bool,
-        is_call: bool,
-        arrive: impl Deed + Clone,
-    ) {
+    fn send_between(&mut self, id: ServerId, up: bool, is_call: bool, arrive: impl Deed + Clone) {
         let now = self.now;
-        let way = self.places[child.place].links.parent;
-        if self.is_cut(child.place) {
-            self.stall_connection(child, None);
+        let way = self.places[id.place].links.parent;
+        if self.is_cut(id.place) {
+            self.stall_connection(id, None);
         }
-        let server = self.server_of(child);
+        let server = self.server_of(id);
         let is_stalled = server.is_some_and(|server| server.parent_link.is_stalled);
-        if is_stalled || self.is_cut(child.place) {
+        if is_stalled || self.is_cut(id.place) {
             self.work.messages += 1;
             self.work.lost += 1;
             return;
@@ -107,7 +101,7 @@ impl World<'_> {
         if !self.is_healed && self.chance.happens(way.loss) {
             at = at + SENT_AGAIN_AFTER;
         }
-        if let Some(server) = self.server_of(child) {
+        if let Some(server) = self.server_of(id) {
             let link = &mut server.parent_link;
             let last = match up {
                 true => &mut link.last_up,

@@ -19,9 +19,6 @@ impl World<'_> {
         for number in &chosen {
             let client = &mut self.clients[*number];
             client.down_until = client.down_until.max(until);
-            if client.state.is_none() {
-                continue;
-            }
             client.is_leaving = true;
             self.step_client(*number);
         }
@@ -50,9 +47,6 @@ impl World<'_> {
             let it = &mut client.uses[which];
             it.closed_until = it.closed_until.max(until);
             closed.push((number, which));
-            if client.state.is_none() {
-                continue;
-            }
             if let Some(work) = &mut it.work {
                 work.close(now);
             }

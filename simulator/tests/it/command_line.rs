@@ -297,6 +297,31 @@ fn a_replay_is_printed_as_a_scenario_that_plays_the_same() {
 }
 
 #[test]
+fn a_random_world_is_printed_as_a_scenario_that_plays_the_same() {
+    let folder = folder();
+    for focus in [
+        "masters",
+        "etcd",
+        "clocks",
+        "edits",
+        "departures",
+        "limiters",
+        "twins",
+    ] {
+        let fuzz = ["fuzz", "--seed", "11", "--focus", focus];
+        let expected = check(folder.path(), &fuzz, 0);
+        let printed = check(
+            folder.path(),
+            &[&fuzz[..], &["--print-scenario"]].concat(),
+            0,
+        );
+        fs::write(folder.path().join("printed.yaml"), &printed).unwrap();
+        let out = check(folder.path(), &["run", "printed.yaml"], 0);
+        assert_eq!(trace_of(&out), trace_of(&expected), "{printed}");
+    }
+}
+
+#[test]
 fn leases_of_another_length_are_all_that_differs() {
     let folder = folder();
     let run = ["run", "lease-length", "--duration", "8m"];

@@ -1,4 +1,4 @@
-//! Scenario files of the simulator: refused with a problem at its place, or written again unchanged.
+//! Scenario files of the simulator: refused with a problem at its place, or read; the same text is read as the same.
 
 use std::path::Path;
 
@@ -15,15 +15,11 @@ fn scenarios() {
 fn read(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let folder = Path::new("/nowhere");
-    let scenario = match Scenario::parse(&text, "fuzz.yaml", folder) {
-        Ok(scenario) => scenario,
-        Err(error) => {
-            assert!(!error.to_string().is_empty());
-            return;
+    match Scenario::parse(&text, "fuzz.yaml", folder) {
+        Err(error) => assert!(!error.to_string().is_empty()),
+        Ok(scenario) => {
+            let again = Scenario::parse(&text, "fuzz.yaml", folder).expect("it was read before");
+            assert_eq!(format!("{again:?}"), format!("{scenario:?}"), "{text}");
         }
-    };
-    if let Ok(written) = scenario.to_yaml() {
-        let again = Scenario::parse(&written, "fuzz.yaml", folder).expect("it was written by us");
-        assert_eq!(format!("{again:?}"), format!("{scenario:?}"), "{written}");
     }
 }

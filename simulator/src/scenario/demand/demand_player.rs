@@ -160,17 +160,12 @@ fn value(demand: &Demand, number: u32, now: Duration) -> f64 {
 }
 
 /// The next step of a curve that moves from `start` to `end`, where there is one in any case.
-fn steps_within(
-    now: Duration,
-    start: Duration,
-    end: Duration,
-    every: Duration,
-) -> Option<Duration> {
+fn steps_within(now: Duration, from: Duration, end: Duration, every: Duration) -> Option<Duration> {
     if now >= end {
         return None;
     }
-    // At `start` itself nothing has changed yet.
-    Some(now.max(start).saturating_add(every).min(end))
+    // At `from` itself nothing has changed yet.
+    Some(now.max(from).saturating_add(every).min(end))
 }
 
 fn walked(wants: f64, (least, most): (f64, f64), chance: &mut Chance) -> f64 {

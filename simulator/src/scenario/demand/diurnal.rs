@@ -6,10 +6,11 @@
 
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
-use crate::scenario::forms::{Amount, Form, Part, Step, Time, UNSAID, seconds, unsaid};
-use crate::scenario::source::{Read, refuse};
+use crate::scenario::forms::{
+    Amount, Form, Part, Read, Step, Time, UNSAID, refuse, seconds, unsaid,
+};
 
 /// The parts of a day, from the peak on: 1 is the most, 0 the least.
 const SHAPE: [f64; 24] = [
@@ -18,7 +19,7 @@ const SHAPE: [f64; 24] = [
 ];
 
 /// A day.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Diurnal {

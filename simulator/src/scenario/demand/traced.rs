@@ -5,33 +5,20 @@
 
 use std::fs::File;
 use std::io;
-use std::iter;
 use std::path::Path;
 use std::sync::Arc;
 
 use doorward_engine::amount::Amount as EngineAmount;
 use doorward_trace::{Row, TraceError};
-use serde::de::value::MapDeserializer;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
+use serde_json::{Value, json};
 
-use crate::scenario::forms::{Amount, Form, Never, TraceSpeed, one};
-use crate::scenario::source::{OneOf, Read, ScenarioError, refuse};
+use crate::scenario::forms::{Amount, Form, Read, ScenarioError, TraceSpeed, one, refuse};
 use crate::scenario::{CLIENTS_MAX, TRACE_ROWS_MAX};
 
-/// The traces of the library, by their names.
-const LIBRARY: &[(&str, &str)] = &[
-    (
-        "library:llm-tokens.csv",
-        include_str!("../../../traces/llm-tokens.csv"),
-    ),
-    (
-        "library:fast-demand.csv",
-        include_str!("../../../traces/fast-demand.csv"),
-    ),
-];
-
 /// A trace, and how it is played.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Trace {
@@ -62,7 +49,6 @@ impl Trace {
             }
             None => {
                 let path = folder.join(&self.file);
-                // A scenario that is written may lie in another folder.
                 self.file = path.display().to_string();
                 File::open(path).map(|file| Box::new(file) as _)
             }
@@ -97,8 +83,11 @@ impl Trace {
 
 /// Returns the text of a trace of the library.
 fn built_in(file: &str) -> Option<&'static str> {
-    let (_, text) = LIBRARY.iter().find(|(name, _)| *name == file)?;
-    Some(text)
+    Some(match file {
+        "library:llm-tokens.csv" => include_str!("../../../traces/llm-tokens.csv"),
+        "library:fast-demand.csv" => include_str!("../../../traces/fast-demand.csv"),
+        _ => return None,
+    })
 }
 
 /// The name of a file, or a trace.
@@ -108,17 +97,11 @@ impl Form for TraceForm {
     type Value = Trace;
 
     fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Trace, D::Error> {
-        match OneOf::<String, Never, Trace>::deserialize(from)? {
-            OneOf::Plain(name) => {
-                Trace::deserialize(MapDeserializer::new(iter::once(("file", name))))
-            }
-            OneOf::List(never) => match never {},
-            OneOf::Map(trace) => Ok(trace),
-        }
-    }
-
-    fn serialize<S: Serializer>(trace: &Trace, to: S) -> Result<S::Ok, S::Error> {
-        Serialize::serialize(trace, to)
+        let trace = match Value::deserialize(from)? {
+            Value::String(file) => json!({"file": file}),
+            trace => trace,
+        };
+        Trace::deserialize(trace).map_err(D::Error::custom)
     }
 }
 

@@ -5,20 +5,22 @@ use std::time::Duration;
 
 use doorward_engine::id::ResourceId;
 use doorward_engine::templates::Templates;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
+use serde_json::Value;
 
-use crate::scenario::fault::words::{EtcdLoss, NodeServers, Side, ToEtcd};
 use crate::scenario::fault::{ClientChoice, ClockChoice, NodeChoice};
-use crate::scenario::forms::{Amount, ClockSpeed, Form, Maybe, Part, Span, Time};
-use crate::scenario::source::{Fields, Read, Within, kind_of, read_kind, refuse};
-use crate::scenario::templates::{self, TemplatesForm};
+use crate::scenario::forms::{
+    Amount, ClockSpeed, Fields, Form, Maybe, Part, Read, Span, Time, Within, kind_of, read_kind,
+    refuse,
+};
+use crate::scenario::templates;
 use crate::scenario::usage::ResourceForm;
-use crate::scenario::{CLIENTS_MAX, ClientGroup, Scenario, Span as TimeSpan};
+use crate::scenario::{ClientGroup, Scenario, Span as TimeSpan};
 
 /// An event.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[cfg_attr(test, derive(schemars::JsonSchema), schemars(untagged))]
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(untagged, !deny_unknown_fields))]
 pub enum Event {
     /// The master dies with all that it knows. The node has no master for that time, whatever else happens to it, but
     /// at least for an election.
@@ -182,8 +184,12 @@ pub enum Event {
     /// `learning_mode_duration` the longest lease that may be out.
     Edit {
         /// All templates.
-        #[serde(rename = "edit", with = "TemplatesForm")]
+        #[serde(skip)]
         templates: Templates,
+        /// All templates, as in a template file; or the name of one.
+        #[serde(rename = "edit")]
+        #[cfg_attr(test, schemars(with = "crate::scenario::schema_tests::TemplatesForm"))]
+        file: Value,
     },
     /// Clients stop at once, and start again.
     Crash {
@@ -251,6 +257,61 @@ pub enum Event {
     },
 }
 
+/// The loss of keys in etcd.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(inline))]
+pub enum EtcdLoss {
+    /// All keys are gone.
+    Wiped,
+    /// The keys are those of a backup.
+    Restored,
+}
+
+/// The side from which a node is cut off.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(test, derive(serde::Serialize, schemars::JsonSchema), schemars(inline))]
+pub enum Side {
+    /// From all.
+    #[default]
+    All,
+    /// From its parent.
+    Parent,
+    /// From its clients and child servers.
+    Below,
+}
+
+/// Servers of a node.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(test, derive(serde::Serialize, schemars::JsonSchema), schemars(inline))]
+pub enum NodeServers {
+    /// The master.
+    #[default]
+    Master,
+    /// All but the master.
+    Others,
+    /// Each of them, or not, by chance.
+    Some,
+    /// All.
+    All,
+}
+
+/// The lost messages between a server and etcd.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(test, derive(serde::Serialize, schemars::JsonSchema), schemars(inline))]
+pub enum ToEtcd {
+    /// Requests and answers.
+    #[default]
+    Both,
+    /// Requests.
+    There,
+    /// Answers: etcd does what was requested.
+    Back,
+}
+
 const fn one_second() -> TimeSpan {
     (Duration::from_secs(1), Duration::from_secs(1))
 }
@@ -260,102 +321,63 @@ const BESIDE: [&str; 11] = [
     "for", "back", "servers", "way", "loss", "late", "side", "speed", "by", "wants", "resource",
 ];
 
+/// The events that do not happen at a node.
+const NOWHERE: [&str; 3] = ["etcd", "elections", "edit"];
+
 impl Event {
     /// Reads one. All but the faults of the scenario is known.
-    pub(super) fn read(mut fields: Fields, scenario: &Scenario, folder: &Path) -> Read<Self> {
+    pub(super) fn read(fields: Fields, scenario: &Scenario, folder: &Path) -> Read<Self> {
         let kind = kind_of(&fields, &BESIDE)?;
-        if let Some(value) = fields.get_mut("edit") {
-            templates::insert(value, folder).within("edit")?;
-        }
-        let node = fields.get(&kind).map(NodeChoice::deserialize);
-        let node = node.filter(|_| !["etcd", "elections"].contains(&kind.as_str()));
+        let whom = fields.get(&kind).cloned().unwrap_or_default();
         let resource = fields.get("resource").filter(|it| !it.is_null()).cloned();
-        let event: Self = read_kind(&kind, fields)?;
+        let mut event: Self = read_kind(&kind, fields)?;
+        if let Self::Edit { templates, file } = &mut event {
+            *templates = templates::read(file, folder).within("edit")?;
+        }
         if let Some(id) = resource {
             let mut usages = scenario.clients.iter().flat_map(ClientGroup::usages);
             if !usages.any(|usage| usage.resource.as_str() == id) {
                 return refuse("resource", format!("no client uses {id}"));
             }
         }
-        event.check(scenario)?;
-        event.check_clients(scenario, &kind)?;
-        if let Some(Ok(node)) = node {
+        if let Self::Etcd { loss, back, .. } = &event
+            && (*loss == EtcdLoss::Restored) != back.is_some()
+        {
+            return refuse("back", "give it with etcd: restored, and only there");
+        }
+        if let Ok(clients) = ClientChoice::deserialize(&whom) {
+            clients.check(scenario, &kind)?;
+        }
+        if let Ok(node) = NodeChoice::deserialize(&whom)
+            && !NOWHERE.contains(&kind.as_str())
+        {
             node.places(&scenario.nodes).within(&kind)?;
-            check_node(&kind, &node, scenario)?;
+            event.check_node(&kind, &node, scenario)?;
         }
         Ok(event)
     }
 
-    /// Refuses a backup that is none, and a side that is none.
-    fn check(&self, scenario: &Scenario) -> Read<()> {
-        match self {
-            Self::Etcd { loss, back, .. } if (*loss == EtcdLoss::Restored) != back.is_some() => {
-                refuse("back", "give it with etcd: restored, and only there")
-            }
-            Self::Partition { node, from, .. }
-                if (node.only(&scenario.nodes), from) == (Some(0), &Side::Parent)
-                    && !scenario.idle_faults =>
-            {
-                let message = "is parent, and the root has none; give below or all";
-                refuse("side", message)
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// Refuses more clients than there are.
-    fn check_clients(&self, scenario: &Scenario, kind: &str) -> Read<()> {
-        let Some(clients) = self.clients() else {
+    /// Refuses a node to which this cannot happen.
+    fn check_node(&self, kind: &str, node: &NodeChoice, scenario: &Scenario) -> Read<()> {
+        let node = node.only(&scenario.nodes);
+        let node = node.and_then(|node| scenario.nodes.get(node));
+        let Some(node) = node.filter(|_| !scenario.idle_faults) else {
             return Ok(());
         };
-        let number = clients.number_of(scenario).within(kind)?;
-        let most = match scenario.idle_faults {
-            true => CLIENTS_MAX,
-            false => number,
+        let (is_alone, is_root) = (node.candidates == 1, node.parent.is_none());
+        let is_above = matches!(self, Self::Partition { from, .. } if *from == Side::Parent);
+        let message = match kind {
+            "depose" | "isolate" | "etcd_link" | "redirect_loop" | "stale_addresses"
+                if is_alone =>
+            {
+                "has no other candidate; give it candidates: 2"
+            }
+            "twin" if is_root || !is_alone => {
+                "is the root or has other candidates; give a node below the root that has none"
+            }
+            "partition" if is_root && is_above => "has no parent; give side: below or all",
+            _ => return Ok(()),
         };
-        let message = match clients.count {
-            _ if most == 0 => "there is no such client; change `of` or `at`".to_owned(),
-            count if (1..=most).contains(&count) => return Ok(()),
-            count => format!("is {count}; give a whole number from 1 to {most}"),
-        };
-        refuse("clients", message)
+        refuse("", format!("{:?} {message}", node.name))
     }
-
-    /// The clients to whom it happens, if it happens to clients.
-    pub fn clients(&self) -> Option<&ClientChoice> {
-        match self {
-            Self::Crash { clients, .. }
-            | Self::Leave { clients, .. }
-            | Self::Close { clients, .. }
-            | Self::Surge { clients, .. }
-            | Self::Demand { clients, .. } => Some(clients),
-            Self::Drift { clock: of, .. }
-            | Self::Jump { clock: of, .. }
-            | Self::Twin { of, .. } => match of {
-                ClockChoice::Clients(clients) => Some(clients),
-                ClockChoice::Node(_) => None,
-            },
-            _ => None,
-        }
-    }
-}
-
-/// Refuses a node that has no election, or that cannot have a second process.
-fn check_node(kind: &str, node: &NodeChoice, scenario: &Scenario) -> Read<()> {
-    let node = node.only(&scenario.nodes);
-    let node = node.and_then(|node| scenario.nodes.get(node));
-    let Some(node) = node.filter(|_| !scenario.idle_faults) else {
-        return Ok(());
-    };
-    let is_alone = node.candidates == 1;
-    let message = match kind {
-        "depose" | "isolate" | "etcd_link" | "redirect_loop" | "stale_addresses" if is_alone => {
-            "has no other candidate; give it candidates: 2"
-        }
-        "twin" if node.parent.is_none() || !is_alone => {
-            "is the root or has other candidates; give a node below the root that has none"
-        }
-        _ => return Ok(()),
-    };
-    refuse("", format!("{:?} {message}", node.name))
 }

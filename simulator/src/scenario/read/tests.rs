@@ -7,7 +7,6 @@ use std::path::Path;
 use proptest::prelude::*;
 
 use super::*;
-use crate::fuzz::{self, Part};
 use crate::scenario::clients::Connection;
 use crate::scenario::demand::Demand;
 use crate::scenario::{Latency, Limits};
@@ -211,39 +210,6 @@ fn files_are_looked_for_from_where_the_scenario_is() {
     );
     fs::write(folder.path().join("t.csv"), "time_s,client,wants\n0,a,1\n").unwrap();
     assert_eq!(Scenario::read(&path).unwrap().clients[0].count, 1);
-}
-
-/// Checks that a written scenario is read as the same one.
-#[track_caller]
-fn check_written(scenario: &Scenario) {
-    let text = scenario.to_yaml().unwrap();
-    let again = read(&text);
-    assert_eq!(
-        format!("{again:#?}"),
-        format!("{scenario:#?}"),
-        "in:\n{text}"
-    );
-}
-
-#[test]
-fn written_scenarios_are_read_as_the_same() {
-    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/kept");
-    for file in fs::read_dir(kept).unwrap() {
-        check_written(&Scenario::read(&file.unwrap().path()).unwrap());
-    }
-    for focus in std::iter::once(None).chain(Part::ALL.map(Some)) {
-        for seed in 0..20 {
-            check_written(&fuzz::scenario(seed, focus));
-        }
-    }
-    check_written(&read(&format!(
-        "{SHARED}description: \"a: b\\n- c\"\nidle_faults: true
-clients: [{{name: \"on\", wants: 1, at: root}}, {{name: \"7\", count: 2, wants: {{trace: library:fast-demand.csv}}}}]
-tree: {{root: {{children: [\"1.0\", off-1]}}}}
-network: {{links: [{{at: root, loss: 0.1}}, {{between: [root, off-1], latency: {{mean: 1s}}}}]}}
-faults: [{{at: 1s, elect: [root]}}, {{at: 1s, crash: {{clients: 3, of: \"on\", at: [\"1.0\"]}}}},
-  {{per_hour: 2, one_of: [{{kill: below_root}}, {{weight: 0, edit: good.yaml}}]}}]"
-    ).replace("count: 2, ", "")));
 }
 
 #[test]

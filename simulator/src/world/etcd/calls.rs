@@ -21,18 +21,13 @@ impl World<'_> {
         let takes = self.etcd.takes(&way, now);
         let is_lost = self.etcd.loses(&way, way.there_cut_until, now);
         if is_lost || takes >= asking.within {
-            self.give_up(from, asking.id, given_up);
+            self.send_etcd_answer(given_up, from, asking.id, OpAnswer::Failed);
         }
         if !is_lost {
             self.act(now + takes, move |world| {
                 world.answer_question(from, asking, now);
             });
         }
-    }
-
-    /// Makes a request time out.
-    fn give_up(&mut self, to: ServerId, id: OpId, at: Time) {
-        self.send_etcd_answer(at.max(self.now), to, id, OpAnswer::Failed);
     }
 
     /// Executes a request that has arrived, whether or not its answer will arrive.
@@ -72,7 +67,7 @@ impl World<'_> {
         if self.etcd.loses(&way, way.back_cut_until, now) || arrives >= given_up {
             // A request that arrives later has already timed out.
             if now < given_up {
-                self.give_up(from, asking.id, given_up);
+                self.send_etcd_answer(given_up, from, asking.id, OpAnswer::Failed);
             }
             return;
         }

@@ -125,13 +125,7 @@ impl World<'_> {
     }
 
     /// Gives a server its keys.
-    pub(super) fn handle_keys(
-        &mut self,
-        id: ServerId,
-        watch: u32,
-        keys: View,
-        asked: Option<Time>,
-    ) {
+    fn handle_keys(&mut self, id: ServerId, watch: u32, keys: View, asked: Option<Time>) {
         let now = self.now;
         let is_cut = |way: EtcdConnection| now < way.back_cut_until;
         if self.etcd_connection(id).is_none_or(is_cut) {

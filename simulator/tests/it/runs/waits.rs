@@ -134,7 +134,7 @@ fn demand_that_is_faster_than_refreshes_uses_as_much_as_without_a_floor() {
     let no_floor = |scenario: &mut Scenario| scenario.servers.refresh_floor = Duration::ZERO;
     let flat = |scenario: &mut Scenario| {
         scenario.nodes = vec![Node::new("root", None, 1)];
-        scenario.clients[0].nodes = Some("root".into());
+        scenario.clients[0].nodes = None;
     };
     let trees = (utilisation(&|_| {}), utilisation(&no_floor));
     let flats = (
