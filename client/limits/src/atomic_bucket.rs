@@ -35,7 +35,7 @@ impl AtomicBucket {
     /// Creates a full bucket.
     pub const fn new(bucket: TokenBucket) -> Self {
         Self {
-            cell: Cell::new(*bucket.flow(), Level::FULL),
+            cell: Cell::new(bucket.flow, Level::FULL),
             holder: Mutex::new(()),
         }
     }
@@ -92,8 +92,8 @@ impl AtomicBucket {
     /// Sets another limit. The available part keeps its ratio, so nothing bursts.
     pub fn set_limit(&self, next: TokenBucket, now: Moment) {
         self.held(now, |flow, level| {
-            level.change(flow, next.flow(), now);
-            *flow = *next.flow();
+            level.change(flow, &next.flow, now);
+            *flow = next.flow;
         });
     }
 

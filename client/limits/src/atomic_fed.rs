@@ -156,9 +156,9 @@ impl AtomicFedBucket {
     fn held<R>(&self, operation: impl FnOnce(&mut FedBucket) -> R) -> R {
         let mut feed = lock(&self.feed);
         let (_, level) = self.cell.close();
-        let mut bucket = FedBucket::of(*feed, level);
+        let mut bucket = FedBucket { feed: *feed, level };
         let answer = operation(&mut bucket);
-        *feed = *bucket.fed();
+        *feed = bucket.feed;
         let flow = feed.supply.flow();
         // Up to the end by a clock that may be behind.
         let ends = match feed.then {
@@ -167,7 +167,7 @@ impl AtomicFedBucket {
             None => i64::MAX,
         };
         self.ends.store(ends, Ordering::Relaxed);
-        self.cell.open(&flow, bucket.level());
+        self.cell.open(&flow, bucket.level);
         answer
     }
 }

@@ -43,9 +43,10 @@ pub struct Feed {
 /// A bucket that a lease feeds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FedBucket {
-    feed: Feed,
+    /// Supply, as it was last set or seen, and its next change by itself.
+    pub(crate) feed: Feed,
     /// Missing amount of a full bucket: negative while a request waits for more than the burst.
-    level: Level,
+    pub(crate) level: Level,
 }
 
 impl Feed {
@@ -62,7 +63,7 @@ impl Supply {
     #[inline]
     pub(crate) const fn flow(&self) -> Flow {
         match self {
-            Self::Limited(bucket) => *bucket.flow(),
+            Self::Limited(bucket) => bucket.flow,
             Self::Unlimited => Flow::UNLIMITED,
         }
     }
@@ -71,12 +72,10 @@ impl Supply {
 impl FedBucket {
     /// Creates an empty bucket without supply.
     pub const fn new(now: Moment) -> Self {
-        Self::of(Feed::NOTHING, Level::empty(&Flow::NOTHING, now))
-    }
-
-    #[inline]
-    pub(crate) const fn of(feed: Feed, level: Level) -> Self {
-        Self { feed, level }
+        Self {
+            feed: Feed::NOTHING,
+            level: Level::empty(&Flow::NOTHING, now),
+        }
     }
 
     /// Sets another supply.
@@ -130,17 +129,6 @@ impl FedBucket {
     /// Returns the supply, as it was last set or seen.
     pub const fn supply(&self) -> &Supply {
         &self.feed.supply
-    }
-
-    /// Returns the supply, and its next change by itself.
-    pub(crate) const fn fed(&self) -> &Feed {
-        &self.feed
-    }
-
-    /// Returns the missing amount of a full bucket.
-    #[inline]
-    pub(crate) const fn level(&self) -> Level {
-        self.level
     }
 
     /// Adds the supply since the last change, up to a burst, or to the waiting cost.

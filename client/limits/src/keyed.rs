@@ -141,7 +141,7 @@ impl<A: Algorithm + Clone> Keyed<A> {
     /// may take the rest of the room.
     pub fn is_crowded_for(&self, key: Key) -> bool {
         self.keys.load(Ordering::Relaxed) >= self.keys_max.div_ceil(2)
-            && lock(self.shard(Self::number(key))).find(key).is_none()
+            && lock(self.shard(key)).find(key).is_none()
     }
 
     /// Returns the limit of one key.
@@ -189,7 +189,7 @@ impl<A: Algorithm + Clone> Keyed<A> {
         clock: Moment,
         operation: impl FnOnce(&A, &mut A::State, Moment) -> R,
     ) -> R {
-        let mut shard = lock(self.shard(Self::number(key)));
+        let mut shard = lock(self.shard(key));
         let now = shard.pass(clock);
         self.note(shard.look(LOOKS, now));
         let found = &mut *shard;
@@ -266,14 +266,10 @@ impl<A: Algorithm + Clone> Keyed<A> {
         forgotten
     }
 
-    /// Returns the number of the key's shard, for which any bits will do.
-    const fn number(key: Key) -> usize {
-        key.high() as usize % SHARDS
-    }
-
-    fn shard(&self, number: usize) -> &Mutex<Shard<A>> {
+    /// Returns the shard of a key, for which any bits will do.
+    fn shard(&self, key: Key) -> &Mutex<Shard<A>> {
         #[expect(clippy::indexing_slicing, reason = "the remainder is below the length")]
-        &self.shards[number % SHARDS]
+        &self.shards[key.high() as usize % SHARDS]
     }
 }
 

@@ -256,10 +256,7 @@ mod tests {
         );
         check("-1/s", "the amount \"-1\" is negative");
         check("NaN/s", "the amount \"NaN\" is not a number");
-        check(
-            "inf/s",
-            "the amount \"inf\" is larger than 18446744073709551615",
-        );
+        check("inf/s", "the amount \"inf\" is not a number");
         check("/s", "the amount \"\" is not a number");
         check(
             "0.0000000001/s",

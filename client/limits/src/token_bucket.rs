@@ -16,7 +16,7 @@ use crate::units::Units;
 /// A token bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TokenBucket {
-    flow: Flow,
+    pub(crate) flow: Flow,
 }
 
 /// Tokens of one bucket.
@@ -49,12 +49,6 @@ impl TokenBucket {
     pub(crate) const NOTHING: Self = Self {
         flow: Flow::NOTHING,
     };
-
-    /// Returns the flow.
-    #[inline]
-    pub(crate) const fn flow(&self) -> &Flow {
-        &self.flow
-    }
 }
 
 impl Algorithm for TokenBucket {

@@ -205,11 +205,7 @@ impl FromStr for Units {
         let (whole, places) = digits.split_once('.').unwrap_or((digits, "0"));
         let is_number = |it: &str| !it.is_empty() && it.bytes().all(|byte| byte.is_ascii_digit());
         if !is_number(whole) || !is_number(places) {
-            return match digits.to_ascii_lowercase().as_str() {
-                "inf" | "infinity" if negative => Err(InvalidUnits::Negative),
-                "inf" | "infinity" => Err(InvalidUnits::TooLarge),
-                _ => Err(InvalidUnits::NotANumber),
-            };
+            return Err(InvalidUnits::NotANumber);
         }
         let whole: u64 = whole.parse().map_err(|_| InvalidUnits::TooLarge)?;
         let places = places.trim_end_matches('0');

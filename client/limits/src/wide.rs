@@ -57,17 +57,6 @@ fn wide_product(a: u128, b: u128) -> (u128, u128) {
 /// Returns the greatest common divisor; the other number if one is 0.
 pub(crate) fn gcd(mut a: u128, mut b: u128) -> u128 {
     while b > 0 {
-        if let (Ok(a), Ok(b)) = (u64::try_from(a), u64::try_from(b)) {
-            return u128::from(short_gcd(a, b));
-        }
-        (a, b) = (b, a % b);
-    }
-    a
-}
-
-/// The same for numbers with a short division.
-fn short_gcd(mut a: u64, mut b: u64) -> u64 {
-    while b > 0 {
         (a, b) = (b, a % b);
     }
     a

@@ -1,8 +1,7 @@
 //! Calls of a gRPC connection: counted for their caller, and received before work on them starts.
 
 use std::convert::Infallible;
-use std::future::{poll_fn, ready};
-use std::pin::Pin;
+use std::future::poll_fn;
 use std::sync::Arc;
 
 use axum::body::Bytes;
@@ -13,10 +12,9 @@ use tonic::codegen::http::{HeaderMap, Request, Response};
 
 use crate::connection::Connection;
 use crate::door::Door;
-use crate::limit::Limit;
 use crate::overload;
 use crate::request_body::RequestBody;
-use crate::response_body::{InFlightCall, ResponseBody};
+use crate::response_body::{InFlightCall, Refusal, ResponseBody};
 
 /// A service that answers calls. All connections share one.
 ///
@@ -30,73 +28,63 @@ pub trait CallService<B>: Send + Sync + 'static {
     ) -> impl Future<Output = Response<Body>> + Send;
 }
 
-/// The services, as one connection calls them.
-#[derive(Debug)]
-pub(crate) struct ConnectionCalls<S> {
-    pub(crate) services: Arc<S>,
-    pub(crate) door: Arc<Door>,
-    pub(crate) connection: Arc<Connection>,
-}
-
-impl<S> hyper::service::Service<Request<Incoming>> for ConnectionCalls<S>
-where
-    S: CallService<Incoming>,
-{
-    type Response = Response<ResponseBody<Body>>;
-    type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
-
-    fn call(&self, mut request: Request<Incoming>) -> Self::Future {
-        let paths = self.door.paths();
-        let is_busy = !paths.silent.contains(&request.uri().path());
-        let now = self.door.now();
-        let call = InFlightCall::begin(&self.door, &self.connection, is_busy, now);
-        let path = request.uri().path();
-        if let Some(limit) = call.refusal(path, now) {
-            return Box::pin(ready(Ok(refused(&limit, call))));
+/// Answers a call of a connection.
+pub(crate) fn answer<S: CallService<Incoming>>(
+    services: Arc<S>,
+    door: &Arc<Door>,
+    connection: &Arc<Connection>,
+    mut request: Request<Incoming>,
+) -> impl Future<Output = Result<Response<ResponseBody<Body>>, Infallible>> + Send + use<S> {
+    let now = door.now();
+    let (call, mut admitted) = InFlightCall::admit(door, connection, &mut request, now);
+    let (paths, path) = (door.paths(), request.uri().path());
+    let looks = paths.looks.contains(&path);
+    // Its message may be large, and is not read then.
+    if admitted.is_ok()
+        && looks
+        && let Some(limit) = call.refusal_to_look(now)
+    {
+        admitted = Err(Refusal::Limit(limit));
+    }
+    let waits = looks || paths.with_one_message.contains(&path);
+    let is_large = paths.large.contains(&path);
+    let (door, connection) = (Arc::clone(door), Arc::clone(connection));
+    let mut request = request.map(|body| RequestBody::new(body, door, connection, is_large));
+    async move {
+        if let Err(refusal) = admitted {
+            return Ok(refused(refusal, call));
         }
-        match self.door.prove(&self.connection, path, request.headers()) {
-            Ok(proof) => proof.extend(request.extensions_mut()),
-            Err(denied) => {
-                return Box::pin(ready(Ok(tracked(denied.status().into_http(), call))));
-            }
+        if waits && let Err(status) = poll_fn(|cx| request.body_mut().poll_only(cx)).await {
+            return Ok(tracked(status.into_http(), call));
         }
-        let path = request.uri().path();
-        let looks = paths.looks.contains(&path);
-        // Its message may be large, and is not read then.
-        if looks && let Some(limit) = call.refusal_to_look(now) {
-            return Box::pin(ready(Ok(refused(&limit, call))));
+        if !looks {
+            return Ok(tracked(services.answer(request).await, call));
         }
-        let waits = looks || paths.with_one_message.contains(&path);
-        let is_large = paths.large.contains(&path);
-        let mut request = request.map(|body| {
-            let (door, connection) = (Arc::clone(&self.door), Arc::clone(&self.connection));
-            RequestBody::new(body, door, connection, is_large)
-        });
-        let services = Arc::clone(&self.services);
-        Box::pin(async move {
-            if waits && let Err(status) = poll_fn(|cx| request.body_mut().poll_only(cx)).await {
-                return Ok(tracked(status.into_http(), call));
-            }
-            if !looks {
-                return Ok(tracked(services.answer(request).await, call));
-            }
-            if let Err(status) = request.body_mut().count_waiting() {
-                return Ok(tracked(status.into_http(), call));
-            }
-            let look = async move { services.answer(request).await };
-            // A look is rare, and its future is large.
-            match Box::pin(call.look(look)).await {
-                Ok(answer) => Ok(tracked(answer, call)),
-                Err(limit) => Ok(refused(&limit, call)),
-            }
-        })
+        let counted = match request.body().count_only(0) {
+            Ok(counted) => counted,
+            Err(status) => return Ok(tracked(status.into_http(), call)),
+        };
+        let look = async move {
+            let _counted = counted;
+            services.answer(request).await
+        };
+        // A look is rare, and its future is large.
+        match Box::pin(call.look(look)).await {
+            Ok(answer) => Ok(tracked(answer, call)),
+            Err(limit) => Ok(refused(Refusal::Limit(limit), call)),
+        }
     }
 }
 
-fn refused(limit: &Limit, call: InFlightCall) -> Response<ResponseBody<Body>> {
-    call.pause();
-    tracked(call.door().exhausted(limit).into_http(), call)
+fn refused(refusal: Refusal, call: InFlightCall) -> Response<ResponseBody<Body>> {
+    let status = match refusal {
+        Refusal::Denied(denied) => denied.status(),
+        Refusal::Limit(limit) => {
+            call.pause();
+            call.door().exhausted(&limit)
+        }
+    };
+    tracked(status.into_http(), call)
 }
 
 fn tracked(answer: Response<Body>, call: InFlightCall) -> Response<ResponseBody<Body>> {

@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use hyper::body::Incoming;
 use hyper::server::conn::http2;
+use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio_util::sync::CancellationToken;
 
-use crate::calls::{CallService, ConnectionCalls};
+use crate::calls::{CallService, answer};
 use crate::connection::Connection;
 use crate::door::Door;
 use crate::frames::ControlFrames;
@@ -87,11 +88,9 @@ where
     let control = ControlFrames::new(limits.control_frames.small(), calls_max);
     let (of_door, of_connection) = (Arc::clone(&door), Arc::clone(&connection));
     let io = Guarded::new(socket, of_door, of_connection, Some(control));
-    let calls = ConnectionCalls {
-        services,
-        door: Arc::clone(&door),
-        connection: Arc::clone(&connection),
-    };
+    // In a box, so that a stream of answers has no room for the work before them.
+    let calls = |request| Box::pin(answer(Arc::clone(&services), &door, &connection, request));
+    let calls = service_fn(calls);
     let mut serving = pin!(builder.serve_connection(TokioIo::new(io), calls));
     let served = tokio::select! {
         served = serving.as_mut() => served,

@@ -2,8 +2,7 @@
 //! with one message, which must come in time. A request has its `CallerId` as an extension, and its identity.
 
 use std::convert::Infallible;
-use std::future::ready;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::Arc;
 
 use axum::Router;
@@ -13,6 +12,7 @@ use axum::response::IntoResponse as _;
 use http_body::Frame;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio_util::sync::CancellationToken;
 use tower_service::Service;
@@ -21,10 +21,10 @@ use crate::access::Denied;
 use crate::connection::Connection;
 use crate::door::Door;
 use crate::guarded::Guarded;
-use crate::limit::{Limit, LimitTexts};
+use crate::limit::LimitTexts;
 use crate::listener::Listener;
 use crate::listening;
-use crate::response_body::{InFlightCall, ResponseBody};
+use crate::response_body::{InFlightCall, Refusal, ResponseBody};
 use crate::socket::Socket;
 
 /// Bytes of a request or an answer that are in memory at once.
@@ -61,12 +61,8 @@ async fn converse(
         .max_headers(HEADERS_MAX)
         .max_buf_size(BUFFER);
     let io = Guarded::new(socket, Arc::clone(&door), Arc::clone(&connection), None);
-    let requests = Requests {
-        pages,
-        door,
-        connection,
-    };
-    let mut serving = pin!(builder.serve_connection(TokioIo::new(io), requests));
+    let pages = service_fn(|request| answer(pages.clone(), &door, &connection, request));
+    let mut serving = pin!(builder.serve_connection(TokioIo::new(io), pages));
     tokio::select! {
         served = serving.as_mut() => return served,
         () = stop.cancelled() => serving.as_mut().graceful_shutdown(),
@@ -74,75 +70,62 @@ async fn converse(
     serving.await
 }
 
-/// The pages, as one connection requests them.
-#[derive(Debug)]
-struct Requests {
-    pages: Router,
-    door: Arc<Door>,
-    connection: Arc<Connection>,
-}
-
-impl hyper::service::Service<Request<Incoming>> for Requests {
-    type Response = Response<ResponseBody<Body>>;
-    type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
-
-    fn call(&self, mut request: Request<Incoming>) -> Self::Future {
-        request.extensions_mut().insert(self.connection.caller);
-        let now = self.door.now();
-        let path = request.uri().path();
-        let is_busy = !self.door.paths().silent.contains(&path);
-        let call = InFlightCall::begin(&self.door, &self.connection, is_busy, now);
-        if let Some(limit) = call.refusal(path, now) {
-            return Box::pin(ready(Ok(refused(&limit, call))));
+/// Answers a request of a connection by a page.
+fn answer(
+    mut pages: Router,
+    door: &Arc<Door>,
+    connection: &Arc<Connection>,
+    mut request: Request<Incoming>,
+) -> impl Future<Output = Result<Response<ResponseBody<Body>>, Infallible>> + Send + use<> {
+    request.extensions_mut().insert(connection.caller);
+    let (call, admitted) = InFlightCall::admit(door, connection, &mut request, door.now());
+    let (paths, path) = (door.paths(), request.uri().path());
+    let is_vital = paths.vital.contains(&path);
+    let has_message = paths.with_one_message.contains(&path);
+    let patience = door.patience();
+    async move {
+        if let Err(refusal) = admitted {
+            return Ok(refused(&refusal, call));
         }
-        match self.door.prove(&self.connection, path, request.headers()) {
-            Ok(proof) => proof.extend(request.extensions_mut()),
-            Err(denied) => return Box::pin(ready(Ok(unproven(&denied, call)))),
+        let page = pages.call(request);
+        let answer = if is_vital {
+            Ok(page.await)
+        } else if has_message {
+            let answer = tokio::time::timeout(patience, page).await;
+            Ok(answer.unwrap_or_else(|_| Ok(StatusCode::REQUEST_TIMEOUT.into_response())))
+        } else {
+            call.look(page).await
+        };
+        match answer {
+            Ok(answer) => Ok(answer?.map(|body| ResponseBody::new(body, cut_off, call))),
+            Err(limit) => Ok(refused(&Refusal::Limit(limit), call)),
         }
-        let path = request.uri().path();
-        let paths = self.door.paths();
-        let is_vital = paths.vital.contains(&path);
-        let has_message = paths.with_one_message.contains(&path);
-        let patience = self.door.patience();
-        let mut pages = self.pages.clone();
-        Box::pin(async move {
-            let page = pages.call(request);
-            let answer = if is_vital {
-                Ok(page.await)
-            } else if has_message {
-                let answer = tokio::time::timeout(patience, page).await;
-                Ok(answer.unwrap_or_else(|_| Ok(StatusCode::REQUEST_TIMEOUT.into_response())))
-            } else {
-                call.look(page).await
-            };
-            match answer {
-                Ok(answer) => Ok(answer?.map(|body| ResponseBody::new(body, cut_off, call))),
-                Err(limit) => Ok(refused(&limit, call)),
-            }
-        })
     }
 }
 
-fn unproven(denied: &Denied, call: InFlightCall) -> Response<ResponseBody<Body>> {
-    let body = Body::from(format!("{denied}\n"));
-    let answer = match denied {
-        Denied::NotHere | Denied::NoRole(..) => (StatusCode::FORBIDDEN, body).into_response(),
-        Denied::Guesses(..) => (StatusCode::TOO_MANY_REQUESTS, body).into_response(),
-        Denied::NoIdentity | Denied::UnknownToken => {
-            let headers = [(header::WWW_AUTHENTICATE, "Bearer")];
-            (StatusCode::UNAUTHORIZED, headers, body).into_response()
+fn refused(refusal: &Refusal, call: InFlightCall) -> Response<ResponseBody<Body>> {
+    let answer = match refusal {
+        Refusal::Limit(limit) => {
+            call.door().refuse(limit);
+            let LimitTexts { what, flag, .. } = limit.texts();
+            let body = format!("too many {what}; try again ({flag})\n");
+            let headers = [(header::RETRY_AFTER, "1")];
+            (StatusCode::SERVICE_UNAVAILABLE, headers, body).into_response()
+        }
+        Refusal::Denied(denied) => {
+            let body = format!("{denied}\n");
+            match denied {
+                Denied::NotHere | Denied::NoRole(..) => {
+                    (StatusCode::FORBIDDEN, body).into_response()
+                }
+                Denied::Guesses(..) => (StatusCode::TOO_MANY_REQUESTS, body).into_response(),
+                Denied::NoIdentity | Denied::UnknownToken => {
+                    let headers = [(header::WWW_AUTHENTICATE, "Bearer")];
+                    (StatusCode::UNAUTHORIZED, headers, body).into_response()
+                }
+            }
         }
     };
-    answer.map(|body| ResponseBody::new(body, cut_off, call))
-}
-
-fn refused(limit: &Limit, call: InFlightCall) -> Response<ResponseBody<Body>> {
-    call.door().refuse(limit);
-    let LimitTexts { what, flag, .. } = limit.texts();
-    let body = Body::from(format!("too many {what}; try again ({flag})\n"));
-    let headers = [(header::RETRY_AFTER, "1")];
-    let answer = (StatusCode::SERVICE_UNAVAILABLE, headers, body).into_response();
     answer.map(|body| ResponseBody::new(body, cut_off, call))
 }
 

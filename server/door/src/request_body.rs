@@ -42,7 +42,7 @@ pub struct RequestBody<B> {
     is_large: bool,
     /// Beginning of an incomplete message.
     held: BytesMut,
-    /// Bytes of `held`, and of a message that waits, that count in the budgets.
+    /// Bytes of `held` that count in the budgets.
     charged: u64,
     /// Size of the buffer that the library keeps until the stream ends: its largest message. It counts in `charged`.
     buffer: u64,
@@ -120,27 +120,19 @@ where
         }
     }
 
-    /// Counts the only message in the budgets while its call waits, which may be for long.
-    ///
-    /// # Errors
-    ///
-    /// The answer to the call, if there is no room.
-    pub fn count_waiting(&mut self) -> Result<(), RpcStatus> {
-        let message = self.ready.as_ref().and_then(Frame::data_ref);
-        let more = message.map_or(0, |it| u64::try_from(it.len()).unwrap_or(u64::MAX));
-        self.door.charge_incoming(&self.connection, more)?;
-        self.charged += more;
-        Ok(())
-    }
-
     /// Counts the only message in the budgets until the result is dropped. None: it is small.
     ///
     /// # Errors
     ///
     /// The answer to the call, if there is no room.
     pub fn count_large(&self) -> Result<Option<CountedMessage>, RpcStatus> {
+        self.count_only(SMALL_BYTES_MAX)
+    }
+
+    /// Does the same with a message of more than so many bytes.
+    pub(crate) fn count_only(&self, small: usize) -> Result<Option<CountedMessage>, RpcStatus> {
         let message = self.ready.as_ref().and_then(Frame::data_ref);
-        let Some(message) = message.filter(|it| it.len() > SMALL_BYTES_MAX) else {
+        let Some(message) = message.filter(|it| it.len() > small) else {
             return Ok(None);
         };
         let bytes = u64::try_from(message.len()).unwrap_or(u64::MAX);
@@ -407,12 +399,12 @@ mod tests {
         for body in [&mut first, &mut second] {
             poll_fn(|cx| body.poll_only(cx)).await.unwrap();
         }
-        first.count_waiting().unwrap();
+        let counted = first.count_only(0).unwrap();
         assert_eq!(door.limits().incoming_bytes.used(), 12);
-        let refused = second.count_waiting().unwrap_err();
+        let refused = second.count_only(0).unwrap_err();
         assert_eq!(refused.code(), tonic::Code::ResourceExhausted);
-        drop(first);
-        second.count_waiting().unwrap();
+        drop(counted);
+        second.count_only(0).unwrap();
     }
 
     #[test]

@@ -13,12 +13,21 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::body::{Bytes, HttpBody};
+use axum::http::Request;
 use http_body::{Frame, SizeHint};
 
+use crate::access::Denied;
 use crate::connection::Connection;
 use crate::door::Door;
 use crate::limit::Limit;
 use crate::tasks::joined;
+
+/// Reason why a request is refused before work on it begins.
+#[derive(Debug)]
+pub(crate) enum Refusal {
+    Limit(Arc<Limit>),
+    Denied(Denied),
+}
 
 /// A call in progress. It ends when this is dropped.
 #[derive(Debug)]
@@ -46,11 +55,22 @@ impl InFlightCall {
         }
     }
 
-    /// Takes the call from the rate of its caller. If there is none left, pauses the connection, and returns the limit.
-    pub fn refusal(&self, path: &str, now: Duration) -> Option<Arc<Limit>> {
-        let is_vital = self.door.paths().vital.contains(&path);
-        let takes = self.connection.takes_call(is_vital, now);
-        (!takes).then(|| Arc::clone(&self.door.limits().calls_per_caller))
+    /// Begins the call of a request: takes it from the rate of its caller, and adds the proof of its caller to it.
+    pub(crate) fn admit<B>(
+        door: &Arc<Door>,
+        connection: &Arc<Connection>,
+        request: &mut Request<B>,
+        now: Duration,
+    ) -> (Self, Result<(), Refusal>) {
+        let (paths, path) = (door.paths(), request.uri().path());
+        let call = Self::begin(door, connection, !paths.silent.contains(&path), now);
+        if !connection.takes_call(paths.vital.contains(&path), now) {
+            let limit = Arc::clone(&door.limits().calls_per_caller);
+            return (call, Err(Refusal::Limit(limit)));
+        }
+        let proof = door.prove(connection, path, request.headers());
+        let admitted = proof.map(|proof| proof.extend(request.extensions_mut()));
+        (call, admitted.map_err(Refusal::Denied))
     }
 
     /// Returns the limit, if the caller has used up its time to look.

@@ -53,7 +53,7 @@ const BURST: Burst = Burst {
     least: 1.0,
 };
 
-/// Time after which a caller with a lease of 0, or without room, may try again.
+/// Time after which a caller without a lease, with one of 0, or without room, may try again.
 pub(crate) const RETRY_IN: Duration = Duration::from_secs(1);
 
 /// Wants of a resource until its first requests are measured.
@@ -248,9 +248,8 @@ impl Caller {
         self.room.enter(resource);
         let mut holder = self.holder.lock();
         holder.open(resource, wants + former, now);
-        holder.set_weight(resource, weight);
         if former > 0.0 {
-            holder.note_former(resource, former, until);
+            holder.state.note_former(resource, former, until);
         }
         drop(holder);
         self.wake.notify_one();
@@ -268,7 +267,7 @@ impl Caller {
         let (mut measures_at, mut is_empty) = (clock.now(), false);
         let mut pushes = node.pushes(self.holder.lock().id());
         if pushes.is_some() {
-            self.holder.lock().set_streaming(clock.now());
+            self.holder.lock().state.set_streaming(true, clock.now());
         }
         loop {
             let now = clock.now();
@@ -310,17 +309,16 @@ impl Caller {
 
     /// Returns the next action.
     pub fn next_step(&self, now: Time) -> Step {
-        self.holder.lock().next_step(now)
+        self.holder.lock().state.next_step(now)
     }
 
     /// Returns the request for leases to send now.
     pub fn request(&self, now: Time) -> GetCapacity {
         let uses = self.uses.read();
-        let held = |resource: &str| {
-            let used = uses.get(resource);
-            used.map_or(0.0, |used| used.sharing.lock().held(now))
-        };
-        self.holder.lock().request(held, now)
+        let sharing = |resource: &str| uses.get(resource).map(|used| used.sharing.lock());
+        let held = |resource: &str| sharing(resource).map_or(0.0, |it| it.held(now));
+        let weight = |resource: &str| sharing(resource).map_or(1, |it| it.weight);
+        self.holder.lock().request(held, weight, now)
     }
 
     /// Handles the outcome of the last request. `chance` is uniform in 0…1. None: the node was started anew.
@@ -361,13 +359,12 @@ impl Caller {
         let mut sharing = used.sharing.lock();
         let record = (&*self.records, &*self.recorded_as);
         let freed = sharing.divide(allowance, resource, record, now);
-        let (held, weight, wants) = (sharing.held(now), sharing.weight, sharing.wants(now));
+        let (held, wants) = (sharing.held(now), sharing.wants(now));
         used.limiter.handle_allowance(less(allowance, held), now);
         drop(sharing);
         if freed > 0 {
             self.room.free(&self.identity, freed);
         }
-        self.holder.lock().set_weight(resource, weight);
         wants
     }
 
@@ -411,7 +408,7 @@ impl Caller {
                 let names = used.sharing.lock().forget();
                 self.room.free(&self.identity, USE_BYTES + names);
                 self.room.leave(id);
-                holder.close(id, now);
+                holder.state.close(id, now);
             }
             stays
         });

@@ -1,7 +1,7 @@
 //! Decisions of all doors: by the rules in force, with the leases of the caller.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -69,9 +69,8 @@ pub struct Edge {
     unknown: AtomicU64,
     /// Facts about domains that the log has told.
     logged: Mutex<BTreeSet<(String, &'static str)>>,
-    pub(crate) streams: AtomicUsize,
-    /// Buckets of all streams.
-    pub(crate) buckets: AtomicUsize,
+    /// Number of buckets of each stream, by its number.
+    pub(crate) buckets: Mutex<HashMap<u64, usize>>,
     pub(crate) room: Arc<Room>,
     records: Arc<Records>,
     /// Decisions of many descriptors.
@@ -146,8 +145,7 @@ impl Edge {
             refused: AtomicU64::new(0),
             unknown: AtomicU64::new(0),
             logged: Mutex::default(),
-            streams: AtomicUsize::new(0),
-            buckets: AtomicUsize::new(0),
+            buckets: Mutex::default(),
             room: Arc::new(Room::new(bytes_max)),
             records: Arc::new(records),
             work: Work::default(),
@@ -199,7 +197,7 @@ impl Edge {
 
     /// Returns the counts so far.
     pub fn seen(&self) -> Seen {
-        let callers = self.callers.lock();
+        let (callers, buckets) = (self.callers.lock(), self.buckets.lock());
         Seen {
             allowed: self.allowed.load(Ordering::Relaxed),
             shadow: self.shadow.load(Ordering::Relaxed),
@@ -208,8 +206,8 @@ impl Edge {
             callers: callers.len(),
             bytes: self.room.bytes(),
             crowded: self.room.refused(),
-            streams: self.streams.load(Ordering::Relaxed),
-            buckets: self.buckets.load(Ordering::Relaxed),
+            streams: buckets.len(),
+            buckets: buckets.values().sum(),
         }
     }
 
@@ -410,19 +408,17 @@ impl Leases for CallerLeases<'_> {
     }
 
     fn give_back(&self, rule: &Rule, descriptor: &str, cost: u64, _took: Duration) -> u64 {
-        match self.of(rule, descriptor) {
-            Some((caller, resource, by)) => caller.give_back(&resource, &by, cost, self.now()),
-            None => 0,
-        }
+        self.of(rule, descriptor)
+            .map_or(0, |(caller, resource, by)| {
+                caller.give_back(&resource, &by, cost, self.now())
+            })
     }
 
     fn charge(&self, rule: &Rule, descriptor: &str, cost: u64, debt_max: u64) -> u64 {
-        match self.of(rule, descriptor) {
-            Some((caller, resource, by)) => {
+        self.of(rule, descriptor)
+            .map_or(0, |(caller, resource, by)| {
                 caller.charge(&resource, &by, cost, debt_max, self.now())
-            }
-            None => 0,
-        }
+            })
     }
 
     fn caller(&self) -> Option<&str> {

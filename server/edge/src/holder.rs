@@ -3,13 +3,12 @@
 //! Without a network, a request cannot be lost or arrive late. Apart from that, a holder is treated as any client: it
 //! refreshes its leases, and proves that it has shrunk before others grow.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use doorward::capacity::{Allowance, Capacity};
 use doorward::in_process;
 use doorward::state::{
-    AMOUNT_MAX, ClientConfig, ClientState, FailureKind, LimitedBy, Mode, RefusalKind, Step,
+    AMOUNT_MAX, ClientConfig, ClientState, FailureKind, LimitedBy, Mode, RefusalKind,
 };
 use doorward::time::Time;
 use doorward_engine::claims::Subclients;
@@ -28,11 +27,9 @@ pub const CALLERS: &str = "caller:";
 pub struct Holder {
     name: HolderName,
     incarnation: Incarnation,
-    state: ClientState,
+    pub(crate) state: ClientState,
     /// Priority in all resources.
     priority: i64,
-    /// Weight in each open resource.
-    weights: BTreeMap<Box<str>, u32>,
     /// Number of the request under way.
     asked: u64,
 }
@@ -45,7 +42,6 @@ impl Holder {
             incarnation,
             state: ClientState::new(ClientConfig::default(), sequence),
             priority,
-            weights: BTreeMap::new(),
             asked: 0,
         }
     }
@@ -61,19 +57,6 @@ impl Holder {
             .open(resource, self.priority, Mode::Safe, wants, now);
     }
 
-    /// Notes what its callers may use of an open resource by leases of a former process, until then.
-    pub fn note_former(&mut self, resource: &str, capacity: f64, until: Time) {
-        self.state.note_former(resource, capacity, until);
-    }
-
-    /// Changes the weight in a resource, from the next request on.
-    pub fn set_weight(&mut self, resource: &str, weight: u32) {
-        match self.weights.get_mut(resource) {
-            Some(former) => *former = weight,
-            None => drop(self.weights.insert(resource.into(), weight)),
-        }
-    }
-
     /// Changes the wants of a resource, up to the largest amount.
     pub fn ask(&mut self, resource: &str, wants: f64) {
         // The first of the two makes NaN 0.
@@ -85,12 +68,6 @@ impl Holder {
         self.state.resource(resource).map_or(0.0, |it| it.wants())
     }
 
-    /// Closes a resource.
-    pub fn close(&mut self, resource: &str, now: Time) {
-        self.state.close(resource, now);
-        self.weights.remove(resource);
-    }
-
     /// Returns the release to send now. Without a network, it is over when it is sent.
     pub fn release(&mut self) -> ReleaseCapacity {
         let release = self.state.release();
@@ -98,25 +75,19 @@ impl Holder {
         in_process::release(&self.name, self.incarnation, &release)
     }
 
-    /// Returns whether no resource is open.
-    pub fn is_empty(&self) -> bool {
-        self.state.resources().next().is_none()
-    }
-
-    /// Returns the next action.
-    pub fn next_step(&self, now: Time) -> Step {
-        self.state.next_step(now)
-    }
-
     /// Returns the request to send now. `in_flight` returns the amount of a resource that may be in use besides its
-    /// lease.
-    pub fn request(&mut self, in_flight: impl Fn(&str) -> f64, now: Time) -> GetCapacity {
+    /// lease, and `weight` the weight in it.
+    pub fn request(
+        &mut self,
+        in_flight: impl Fn(&str) -> f64,
+        weight: impl Fn(&str) -> u32,
+        now: Time,
+    ) -> GetCapacity {
         let request = self.state.request(in_flight, now);
         self.asked = request.sequence;
         let mut request = in_process::request(&self.name, self.incarnation, &request);
         for ask in &mut request.asks {
-            let weight = self.weights.get(ask.resource.as_str()).copied();
-            let weight = Subclients::new(weight.unwrap_or(1).into());
+            let weight = Subclients::new(weight(ask.resource.as_str()).into());
             ask.weight = weight.unwrap_or(Subclients::ONE);
         }
         request
@@ -145,11 +116,6 @@ impl Holder {
     /// Returns the id at the node.
     pub fn id(&self) -> HolderId {
         HolderId::client(self.name.clone(), Some(self.incarnation))
-    }
-
-    /// Notes that the node pushes changes, from now on.
-    pub fn set_streaming(&mut self, now: Time) {
-        self.state.set_streaming(true, now);
     }
 
     /// Handles a push. None: another mastership has begun.

@@ -201,7 +201,7 @@ impl Server {
             }
             Ok(command) => {
                 session.note(&command);
-                session.reply(&command)
+                session.reply(command)
             }
         };
         reply.write(session.version, answers);

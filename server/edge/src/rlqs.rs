@@ -48,13 +48,6 @@ const LOOKS_EVERY: Duration = Duration::from_secs(10);
 /// Longest time between two looks at the clock.
 const WAKES_EVERY: Duration = Duration::from_secs(1);
 
-/// Lateness from which on this process, or its machine, stood still.
-const STOOD_STILL: Duration = Duration::from_secs(2);
-
-/// Time after that until the end of a stream is known. An assignment on a dead stream would stay reserved for its time
-/// to live, and Envoy would get that much less on its new stream.
-const ENDS_KNOWN_IN: Duration = Duration::from_millis(100);
-
 /// The service.
 #[derive(Clone, Debug)]
 pub struct Rlqs {
@@ -136,6 +129,7 @@ impl QuotaStream {
         let mut buckets = Buckets::new(domain, asker, number, room, clock::generation());
         self.handle(&mut buckets, first);
         self.serve(&mut buckets, &mut reports).await;
+        self.edge.buckets.lock().remove(&number);
         debug!(number, "a stream for quotas ends");
         buckets.handle_end(self.now());
     }
@@ -167,26 +161,17 @@ impl QuotaStream {
         reports: &mut Streaming<RateLimitQuotaUsageReports>,
     ) {
         let clock = self.edge.clock;
-        let mut wakes_at = clock.now();
-        let (mut looks_at, mut listens_until) = (wakes_at + LOOKS_EVERY, wakes_at);
-        let mut counted = Counted::new(&self.edge);
+        let mut looks_at = clock.now() + LOOKS_EVERY;
         let mut took = Duration::ZERO;
         loop {
-            counted.set(buckets.len());
+            self.edge.buckets.lock().insert(self.number, buckets.len());
             let now = self.now();
             let reads_at = self.work.charge(std::mem::take(&mut took), now);
-            if now.since(wakes_at) > STOOD_STILL {
-                listens_until = now + ENDS_KNOWN_IN;
-            }
             if now >= looks_at {
                 looks_at = now + LOOKS_EVERY;
                 buckets.forget_idle(now);
             }
-            let listens = now < listens_until;
-            let mut actions = match listens {
-                true => Vec::new(),
-                false => buckets.actions(now),
-            };
+            let mut actions = buckets.actions(now);
             took += self.now().since(now);
             while !actions.is_empty() {
                 let rest = actions.split_off(actions.len().min(ACTIONS_MAX));
@@ -196,10 +181,9 @@ impl QuotaStream {
                     return;
                 }
             }
-            wakes_at = match listens {
-                true => listens_until,
+            let wakes_at = match buckets.is_empty() {
                 // No assignment is due, and none is reserved.
-                false if buckets.is_empty() => Time::MAX,
+                true => Time::MAX,
                 false => now + WAKES_EVERY,
             };
             let pauses = reads_at > now;
@@ -212,7 +196,7 @@ impl QuotaStream {
                     Ok(Some(report)) => self.handle(buckets, report),
                     Ok(None) | Err(_) => return,
                 },
-                () = buckets.changed(), if !listens => {}
+                () = buckets.changed() => {}
                 () = clock.sleep_until(next_at) => {}
                 () = self.edge.stopping.cancelled() => return,
             }
@@ -230,30 +214,4 @@ async fn timed<T>(work: impl Future<Output = T>, clock: Clock, took: &mut Durati
         polled
     });
     done.await
-}
-
-/// A stream and its buckets in the numbers of the edge, until it is dropped.
-struct Counted<'a> {
-    edge: &'a Edge,
-    buckets: usize,
-}
-
-impl<'a> Counted<'a> {
-    fn new(edge: &'a Edge) -> Self {
-        edge.streams.fetch_add(1, Ordering::Relaxed);
-        Self { edge, buckets: 0 }
-    }
-
-    fn set(&mut self, buckets: usize) {
-        self.edge.buckets.fetch_add(buckets, Ordering::Relaxed);
-        self.edge.buckets.fetch_sub(self.buckets, Ordering::Relaxed);
-        self.buckets = buckets;
-    }
-}
-
-impl Drop for Counted<'_> {
-    fn drop(&mut self) {
-        self.set(0);
-        self.edge.streams.fetch_sub(1, Ordering::Relaxed);
-    }
 }

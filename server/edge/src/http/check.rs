@@ -6,7 +6,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
@@ -17,11 +16,10 @@ use serde::{Deserialize, Serialize};
 
 use super::peer::Peer;
 use super::problem::{Body, Problem, jitter, whole_seconds};
+use crate::asker::Asker;
+use crate::caller::RETRY_IN;
 use crate::edge::{Asked, Edge};
 use crate::rls;
-
-/// Wait of a caller whose shared limit has no lease.
-const LEASE_RETRY: Duration = Duration::from_secs(1);
 
 /// Largest number of entries of a request.
 const ENTRIES_MAX: usize = 100;
@@ -75,14 +73,11 @@ pub(super) async fn check(
         let detail = "cost: is negative; give units back by /v1/charge";
         return Err(Problem::invalid(detail));
     }
-    let entries = form.entries(&edge)?;
-    let asked = Asked {
-        domain: &form.domain,
-        descriptors: &descriptors(&entries),
-        hits: form.cost.map(i64::unsigned_abs),
-        caller: &peer.asker(form.client.clone()),
-    };
-    Ok(answer(&edge.decide(&asked).await))
+    let (entries, caller) = (form.entries(&edge)?, peer.asker(form.client.clone()));
+    let descriptors = descriptors(&entries);
+    Ok(answer(
+        &edge.decide(&form.asked(&descriptors, &caller)).await,
+    ))
 }
 
 pub(super) async fn charge(
@@ -91,22 +86,27 @@ pub(super) async fn charge(
     body: Body<Form>,
 ) -> Result<StatusCode, Problem> {
     let Json(form) = body?;
-    let entries = form.entries(&edge)?;
-    let asked = Asked {
-        domain: &form.domain,
-        descriptors: &descriptors(&entries),
-        hits: form.cost.map(i64::unsigned_abs),
-        caller: &peer.asker(form.client.clone()),
-    };
+    let (entries, caller) = (form.entries(&edge)?, peer.asker(form.client.clone()));
+    let descriptors = descriptors(&entries);
     let settled = match form.cost {
         Some(..0) => Settled::Refund,
         Some(0..) | None => Settled::Charge,
     };
-    edge.settle(&asked, settled).await;
+    edge.settle(&form.asked(&descriptors, &caller), settled)
+        .await;
     Ok(StatusCode::NO_CONTENT)
 }
 
 impl Form {
+    fn asked<'a>(&'a self, descriptors: &'a [Descriptor<'a>], caller: &'a Asker) -> Asked<'a> {
+        Asked {
+            domain: &self.domain,
+            descriptors,
+            hits: self.cost.map(i64::unsigned_abs),
+            caller,
+        }
+    }
+
     /// Returns the entries of each descriptor.
     fn entries(&self, edge: &Edge) -> Result<Vec<Vec<Entry<'_>>>, Problem> {
         let alone = self.descriptors.as_ref().filter(|_| self.entries.is_none());
@@ -145,7 +145,7 @@ fn descriptors<'a>(entries: &'a [Vec<Entry<'a>>]) -> Vec<Descriptor<'a>> {
 fn answer(decision: &Decision) -> Response {
     let wait = match decision.why {
         _ if decision.is_allowed => None,
-        Why::NoLease => Some(LEASE_RETRY),
+        Why::NoLease => Some(RETRY_IN),
         _ => decision.retry_after(),
     };
     let jitter = wait.map(jitter).unwrap_or_default();

@@ -17,7 +17,7 @@ use doorward_proto::envoy::ratelimit::rate_limit_response::{Code, DescriptorStat
 use doorward_proto::envoy::ratelimit::{RateLimitDescriptor, RateLimitRequest, RateLimitResponse};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
-use serde_json::{Number, Value, json};
+use serde_json::{Value, json};
 
 use super::peer::Peer;
 use super::problem::Problem;
@@ -89,26 +89,13 @@ impl TryFrom<Value> for Whole {
     type Error = String;
 
     fn try_from(form: Value) -> Result<Self, String> {
-        let number: Option<Number> = match &form {
-            Value::Number(number) => Some(number.clone()),
-            Value::String(text) if text.trim() == text => serde_json::from_str(text).ok(),
-            _ => None,
+        let whole = match &form {
+            Value::String(text) => text.parse().ok(),
+            number => number.as_u64(),
         };
-        let (whole, largest) = (number.as_ref().and_then(whole), u64::MAX);
-        let problem = || format!("{form} is no whole number from 0 to {largest}");
+        let problem = || format!("{form} is no whole number from 0 to {}", u64::MAX);
         whole.map(Self).ok_or_else(problem)
     }
-}
-
-/// Returns the value of a number that is whole, also if it is written as `1.0` or `1e2`.
-fn whole(number: &Number) -> Option<u64> {
-    /// 2⁶⁴.
-    const END: f64 = u64::MAX as f64;
-    number.as_u64().or_else(|| {
-        let value = number.as_f64()?;
-        let is_whole = value.fract() == 0.0 && (0.0..END).contains(&value);
-        is_whole.then_some(value as u64)
-    })
 }
 
 impl TryFrom<RequestForm> for RateLimitRequest {

@@ -21,12 +21,10 @@ use serde::{Deserialize, Serialize};
 
 use super::peer::Peer;
 use super::problem::{Body, Problem};
+use crate::caller::RETRY_IN;
 use crate::crowd::Place;
 use crate::edge::Edge;
 use crate::holder::LEASE_HOLDERS;
-
-/// Wait of a program that the node cannot answer yet.
-const NODE_RETRY: Duration = Duration::from_secs(1);
 
 const NO_RECORD: &str = "the record of leases can be neither written nor removed";
 const TOO_MANY: &str = "this identity has too many programs with leases of the resource";
@@ -188,7 +186,7 @@ fn has(form: HasForm) -> Result<Has, Problem> {
 }
 
 fn unready(detail: impl Into<String>) -> Problem {
-    Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail).retry_in(Some(NODE_RETRY))
+    Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail).retry_in(Some(RETRY_IN))
 }
 
 fn refused(refusal: &Refusal) -> Problem {
@@ -204,7 +202,7 @@ fn refused(refusal: &Refusal) -> Problem {
         | RefusalReason::Full(_) => StatusCode::SERVICE_UNAVAILABLE,
     };
     let is_unready = status == StatusCode::SERVICE_UNAVAILABLE;
-    let wait = refusal.retry_in.or(is_unready.then_some(NODE_RETRY));
+    let wait = refusal.retry_in.or(is_unready.then_some(RETRY_IN));
     Problem::new(status, refusal.to_string()).retry_in(wait)
 }
 

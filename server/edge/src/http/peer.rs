@@ -24,9 +24,13 @@ impl Peer {
     /// Returns the name that the program gives itself in the body, or else in the header. With an identity, the name is
     /// one of that identity's.
     pub(super) fn given_name(&self, in_body: Option<String>) -> Option<String> {
-        let in_body = in_body.filter(|name| !name.is_empty());
-        let given = in_body.or_else(|| self.named.clone())?;
+        let given = self.given(in_body)?;
         Some(caller_name(Some(&given), self.identity.as_ref(), None))
+    }
+
+    fn given(&self, in_body: Option<String>) -> Option<String> {
+        let in_body = in_body.filter(|name| !name.is_empty());
+        in_body.or_else(|| self.named.clone())
     }
 
     /// Returns the identity that it has proved.
@@ -36,8 +40,7 @@ impl Peer {
 
     /// Returns the caller.
     pub(super) fn asker(&self, in_body: Option<String>) -> Asker {
-        let given = in_body.filter(|name| !name.is_empty());
-        let given = given.or_else(|| self.named.clone());
+        let given = self.given(in_body);
         let (identity, address) = (self.identity.as_ref(), self.address.as_ref());
         Asker::new(given.as_deref(), identity, address)
     }

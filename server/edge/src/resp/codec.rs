@@ -154,6 +154,8 @@ pub(super) enum Reply<'a> {
 }
 
 impl Reply<'_> {
+    pub(super) const OK: Self = Self::Simple("OK");
+
     /// Returns an error with the usual code.
     pub(super) fn error(text: impl Into<String>) -> Self {
         Self::Error("ERR", text.into())

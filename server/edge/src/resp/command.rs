@@ -10,14 +10,19 @@ use crate::resp::throttle::{Numbers, Throttle};
 /// Longest key, in bytes: a shared rule has a resource for each key, with a name that contains it.
 const KEY_BYTES_MAX: usize = 1_024;
 
+/// Answer to `INFO`, which some clients ask before their first request.
+const INFO: &str = concat!(
+    "# Server\r\nredis_mode:standalone\r\ndoorward_version:",
+    env!("CARGO_PKG_VERSION"),
+    "\r\nloading:0\r\n"
+);
+
 const USAGE: &str = "Usage: THROTTLE <key> <max_burst> <count per period> <period> [<quantity>]";
 
 /// A valid command.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Command<'a> {
     Throttle(Throttle<'a>),
-    Ping(Option<&'a [u8]>),
-    Echo(&'a [u8]),
     Hello {
         version: Option<Version>,
         name: Option<&'a str>,
@@ -28,14 +33,9 @@ pub(super) enum Command<'a> {
     SetName(&'a str),
     GetName,
     Id,
-    SetInfo,
-    /// A list of the commands, which is empty: clients use it for clusters and for completion.
-    Commands,
-    /// State of the server, which some clients ask before their first request.
-    Info,
-    /// The only database.
-    Select,
     Quit,
+    /// One with the same reply in every session.
+    Answered(Reply<'a>),
 }
 
 impl<'a> Command<'a> {
@@ -51,15 +51,16 @@ impl<'a> Command<'a> {
             return throttle(arguments).map(Self::Throttle);
         }
         let command = match arguments {
-            [] if is("PING") => Self::Ping(None),
-            [message] if is("PING") => Self::Ping(Some(message)),
-            [message] if is("ECHO") => Self::Echo(message),
+            [] if is("PING") => Self::Answered(Reply::Simple("PONG")),
+            [message] if is("PING") || is("ECHO") => Self::Answered(Reply::Bulk(message)),
             arguments if is("HELLO") => return hello(arguments),
             [token] | [_, token] if is("AUTH") => Self::Auth(token),
             [subcommand, arguments @ ..] if is("CLIENT") => return client(subcommand, arguments),
-            _ if is("COMMAND") => Self::Commands,
-            _ if is("INFO") => Self::Info,
-            [b"0"] if is("SELECT") => Self::Select,
+            // The list of commands is empty: clients use it for clusters and for completion.
+            _ if is("COMMAND") => Self::Answered(Reply::Empty),
+            _ if is("INFO") => Self::Answered(Reply::Bulk(INFO.as_bytes())),
+            // The only database.
+            [b"0"] if is("SELECT") => Self::Answered(Reply::OK),
             [_] if is("SELECT") => return error("DB index is out of range"),
             _ if is("QUIT") => Self::Quit,
             _ if is("PING") || is("ECHO") || is("AUTH") || is("CLIENT") || is("SELECT") => {
@@ -160,7 +161,7 @@ fn client<'a>(subcommand: &[u8], arguments: &[&'a [u8]]) -> Result<Command<'a>, 
     let is = |known: &str| subcommand.eq_ignore_ascii_case(known.as_bytes());
     match arguments {
         [name] if is("SETNAME") => Ok(Command::SetName(client_name(name)?)),
-        [_, _] if is("SETINFO") => Ok(Command::SetInfo),
+        [_, _] if is("SETINFO") => Ok(Command::Answered(Reply::OK)),
         [] if is("GETNAME") => Ok(Command::GetName),
         [] if is("ID") => Ok(Command::Id),
         _ => error(format!(

@@ -8,13 +8,6 @@ use crate::asker::Asker;
 use crate::resp::codec::{Reply, Version};
 use crate::resp::command::Command;
 
-/// Answer to `INFO`.
-const INFO: &str = concat!(
-    "# Server\r\nredis_mode:standalone\r\ndoorward_version:",
-    env!("CARGO_PKG_VERSION"),
-    "\r\nloading:0\r\n"
-);
-
 /// A session.
 #[derive(Clone, Debug)]
 pub(super) struct Session {
@@ -81,21 +74,15 @@ impl Session {
     }
 
     /// Returns the reply to a command other than `THROTTLE`.
-    pub(super) fn reply<'a>(&'a self, command: &Command<'a>) -> Reply<'a> {
-        match *command {
-            Command::Ping(None) => Reply::Simple("PONG"),
-            Command::Ping(Some(message)) | Command::Echo(message) => Reply::Bulk(message),
+    pub(super) fn reply<'a>(&'a self, command: Command<'a>) -> Reply<'a> {
+        match command {
+            Command::Answered(reply) => reply,
             Command::Hello { .. } => self.introduction(),
             Command::GetName if self.name.is_empty() => Reply::Null,
             Command::GetName => Reply::Bulk(self.name.as_bytes()),
             Command::Id => Reply::Integer(self.id),
-            Command::Info => Reply::Bulk(INFO.as_bytes()),
-            Command::Auth(_)
-            | Command::SetName(_)
-            | Command::SetInfo
-            | Command::Select
-            | Command::Quit => Reply::Simple("OK"),
-            Command::Commands | Command::Throttle(_) => Reply::Empty,
+            Command::Auth(_) | Command::SetName(_) | Command::Quit => Reply::OK,
+            Command::Throttle(_) => Reply::Empty,
         }
     }
 

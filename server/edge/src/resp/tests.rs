@@ -66,7 +66,7 @@ impl Core {
                 Ok(command) => {
                     self.session.note(&command);
                     let version = self.session.version;
-                    self.session.reply(&command).write(version, &mut answers);
+                    self.session.reply(command).write(version, &mut answers);
                 }
             }
         }

@@ -36,11 +36,9 @@ const PART: usize = 8;
 /// Largest number of identities whose new keys are counted apart.
 const IDENTITIES_MAX: usize = 10_000;
 
-/// Seconds until the next attempt at a shared limit that has no lease, or a lease of nothing.
-const SHARED_RETRY: i64 = 1;
-
-/// Seconds until the next attempt of a key that finds no room.
-const NO_ROOM_RETRY: i64 = 1;
+/// Seconds until the next attempt at a shared limit that has no lease, or a lease of nothing, and of a key that finds no
+/// room.
+const RETRY: i64 = 1;
 
 /// The answer.
 pub(super) type Answer = [i64; 5];
@@ -113,7 +111,7 @@ impl Buckets {
             let has_room = span.limit() > Units::ZERO;
             has_room.then(|| command.take(span, state, now))
         });
-        let answer = answer.unwrap_or_else(|| refused(NO_ROOM_RETRY));
+        let answer = answer.unwrap_or_else(|| refused(RETRY));
         let is_taken = answer[0] == 0 && !command.gives_back();
         let wait = || self.newcomer_wait(&self.taken, of_caller, caller, now);
         if is_taken && wait().is_none() {
@@ -213,7 +211,7 @@ impl Throttle<'_> {
         let is_shared = rule.is_some_and(|rule| rule.scope == Scope::Shared);
         let retry = match decision.retry_after() {
             Some(span) => whole_seconds(span),
-            None if is_shared && !is_allowed => SHARED_RETRY,
+            None if is_shared && !is_allowed => RETRY,
             None => -1,
         };
         let is_counted = decision.status().is_some_and(|it| it.answer.is_some());

@@ -65,9 +65,8 @@ async fn bodies_are_read_as_the_json_form_of_protocol_buffers_says() {
             hits(r#""hits_addend": 4, "hitsAddend": 4"#),
             None,
         ),
-        ("whole fraction", hits(r#""hitsAddend": 4.0"#), Some(6)),
-        ("exponent", hits(r#""hitsAddend": "0.4e1""#), Some(6)),
-        ("fraction", hits(r#""hitsAddend": 4.5"#), None),
+        ("fraction", hits(r#""hitsAddend": 4.0"#), None),
+        ("exponent", hits(r#""hitsAddend": "0.4e1""#), None),
         ("negative", hits(r#""hitsAddend": -4"#), None),
         (
             "beyond 64 bits",
