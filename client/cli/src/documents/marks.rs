@@ -59,13 +59,11 @@ pub(crate) fn stripped(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use doorward_documents::{Kind, Located};
-
     use super::*;
 
     fn marked(text: &str) -> String {
         let error = doorward_documents::parse_yaml(text, "test").unwrap_err();
-        super::marked(text, &Located::problems(&error))
+        super::marked(text, &error.by_line())
     }
 
     #[test]

@@ -15,7 +15,6 @@ use crate::common::{Common, Output};
 use crate::documents::{Document, Store};
 use crate::failure::Failure;
 use crate::output;
-use crate::rules::document::RuleDocument;
 use crate::rules::flags::TryFlags;
 use crate::rules::request::TriedRequest;
 
@@ -25,10 +24,10 @@ pub(crate) async fn run(
     flags: &TryFlags,
 ) -> Result<(), Failure> {
     let rules = match &flags.file {
-        Some(file) => Document::<RuleDocument>::read(file)?,
-        None => Store::open::<RuleDocument>(common, at)?.in_force().await?,
+        Some(file) => Document::<Rules>::read(file)?,
+        None => Store::open::<Rules>(common, at)?.in_force().await?,
     };
-    let rules = rules.valid("")?.0.clone();
+    let rules = rules.valid("")?.clone();
     // A valid document has one domain.
     let domain = rules.domains().first().copied().unwrap_or_default();
     note_unknown_keys(&rules, domain, &flags.request)?;

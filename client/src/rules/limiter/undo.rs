@@ -6,14 +6,13 @@ use std::time::Duration;
 use doorward_limits::{Algorithm as _, Moment, Units};
 
 use crate::rules::decision::Decision;
-use crate::rules::limiter::{Asked, InForce, Limiter};
+use crate::rules::limiter::{Asked, Limiter};
 use crate::rules::shared::{self, Leases};
 
 impl Limiter {
     /// Gives back what a request took. `asked`: the same as for the decision.
     pub(crate) fn undo(
         &self,
-        in_force: &InForce,
         asked: &[Asked<'_>],
         decision: &Decision,
         leases: Option<&dyn Leases>,
@@ -21,14 +20,11 @@ impl Limiter {
     ) {
         let took = Duration::from_nanos(now.nanos_since(decision.at));
         for (it, status) in asked.iter().zip(&decision.statuses) {
-            let Some(rule) = &status.rule else {
+            let (Some(found), Some(rule)) = (it.found, &status.rule) else {
                 continue;
             };
             // Other rules may be in force by now.
-            let in_force_now = it
-                .number
-                .and_then(|number| in_force.rules.rules().get(number));
-            if !in_force_now.is_some_and(|now| Arc::ptr_eq(now, rule)) {
+            if !Arc::ptr_eq(found.rule, rule) {
                 continue;
             }
             let cost = it.hits.unwrap_or(rule.cost);
@@ -38,8 +34,7 @@ impl Limiter {
                 leases.give_back(rule, &shared::text(rule, it.entries), cost, took);
             }
             if status.answer.is_some()
-                && let Some((_, counters)) = in_force.counted(it.number)
-                && let Some(counter) = counters.keys.get()
+                && let Some(counter) = found.counters.keys.get()
             {
                 let others = rule.others(it.hits, status.is_leased);
                 let cost = Units::whole(cost).saturating_add(others);
