@@ -93,7 +93,9 @@ impl Drop for Closing {
     fn drop(&mut self) {
         let now = self.shared.clock.now();
         let mut book = self.shared.book();
-        book.close(&self.slot, now);
+        book.slots.remove(&self.slot.id);
+        book.handles.remove(&self.slot.id);
+        book.state.close(&self.slot.id, now);
         drop(book);
         self.slot.close();
         self.shared.wake();

@@ -6,7 +6,6 @@
 
 use std::time::Duration;
 
-pub mod budget;
 pub mod concurrency;
 pub mod demand;
 pub mod rate;

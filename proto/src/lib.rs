@@ -35,7 +35,6 @@ pub mod envoy {
     }
 }
 
-pub mod budget;
 pub mod codec;
 #[cfg(feature = "json")]
 mod json;

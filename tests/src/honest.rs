@@ -107,7 +107,6 @@ impl HonestClient {
         let request = GetCapacityRequest {
             client_id: self.id.clone(),
             resource: vec![ResourceRequest {
-                budget: None,
                 resource_id: self.resource.clone(),
                 priority: 0,
                 has: self.has.map(lease),

@@ -148,7 +148,6 @@ impl PlannedDivision {
             false => Vec::new(),
         };
         Some(ServerLease {
-            budget: None,
             resource: resource.clone(),
             capacity,
             expires_in: algorithm.lease_length,

@@ -210,7 +210,7 @@ prop_compose! {
         // Of another resource, too.
         resource in "r|q",
     ) -> Granted {
-        Granted { budget: None,
+        Granted {
             resource,
             capacity,
             sequence: None,

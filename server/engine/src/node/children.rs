@@ -144,8 +144,7 @@ impl Node {
 
     /// Whether [`Node::poll_pushes`] may have a push.
     pub fn has_pushes(&self) -> bool {
-        let has_news = !self.children.unsettled.is_empty() || self.is_in_round();
-        has_news || self.budgets.has_rounds()
+        !self.children.unsettled.is_empty() || !self.children.round.is_empty()
     }
 
     /// Whether the last pushes stopped within a round.
@@ -172,11 +171,6 @@ impl Node {
             children.round = std::mem::take(&mut children.unsettled);
         }
         let next = children.round.first().cloned();
-        if next.is_none() && self.budgets.has_rounds() && pushes.looked_at < LEASES_PER_POLL {
-            pushes.looked_at += 1;
-            self.push_budget(&mut pushes.to, now);
-            return Poll::Pending;
-        }
         let Some(id) = next.filter(|_| pushes.looked_at < LEASES_PER_POLL) else {
             return Poll::Ready(std::mem::take(&mut pushes.to));
         };

@@ -176,7 +176,6 @@ impl Resource {
             unreported: unreported.rounded_up(),
             reported: said.reported,
             learning: said.learning,
-            budget: None,
         };
         let request = LeaseRequest {
             sequence,
