@@ -229,6 +229,7 @@ impl Candidate {
         };
         marks.head_modified = modified;
         marks.head = writing.head;
+        self.terms.note_marks_written(writing.head.write);
         if writing.is_awaited {
             self.actions.push_back(CandidateAction::MarksWritten);
         }
@@ -247,6 +248,8 @@ impl Candidate {
         let Some(found) = found.map(Arc::unwrap_or_clone) else {
             return Some(Stage::Confirm);
         };
+        let written = found.head.map_or(0, |head| head.write);
+        self.terms.note_marks_found(written);
         let last_epoch = self.terms.last_epoch();
         self.marks = (!found.is_refused).then(|| MarkChain::new(found, last_epoch));
         self.win_with_marks(created, won, now)

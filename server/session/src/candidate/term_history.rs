@@ -39,6 +39,8 @@ pub struct TermHistory {
     is_settled: bool,
     /// Highest epoch that was seen when etcd was last found to have gone back.
     went_back_at: Option<u64>,
+    /// Number of the last write of marks that this server knows to be in etcd.
+    marks_written: u64,
 }
 
 impl TermHistory {
@@ -154,6 +156,19 @@ impl TermHistory {
     /// Notes that etcd has gone back to an older state. Its master may have written more.
     pub fn note_went_back(&mut self) {
         self.went_back_at = Some(self.highest_epoch);
+    }
+
+    /// Notes the number of a write of marks by this server, which etcd has confirmed.
+    pub fn note_marks_written(&mut self, write: u64) {
+        self.marks_written = write;
+    }
+
+    /// Notes the number of the last write of marks that etcd has. If this server has written more, etcd has gone back.
+    pub fn note_marks_found(&mut self, write: u64) {
+        if write < self.marks_written {
+            self.note_went_back();
+        }
+        self.marks_written = write;
     }
 
     /// Returns the last term that was seen.

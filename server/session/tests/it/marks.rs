@@ -200,6 +200,31 @@ fn marks_of_an_etcd_that_went_back_do_not_count() {
 }
 
 #[test]
+fn a_server_that_wrote_more_marks_than_it_finds_does_not_count_on_them() {
+    for (found, counts) in [(9, true), (8, false)] {
+        let mut played = master(stored(60));
+        let epoch = played.epoch();
+        for revision in [200, 201] {
+            write(&mut played, &[], 2);
+            answer(&mut played, Ok(revision));
+        }
+        // Its key is deleted, and etcd may have been restored to a state since the last view of it.
+        let mut head = stored(epoch);
+        head.head.iter_mut().for_each(|head| head.write = found);
+        played.stored = head;
+        played.lose_key();
+        let mut played = played.that_stands(Some(TermRecord {
+            epoch,
+            resigned: true,
+            ..TermRecord::default()
+        }));
+        played.transacted(true);
+        let taken = played.candidate.take_found_marks();
+        assert_eq!(taken.is_some(), counts, "write {found}");
+    }
+}
+
+#[test]
 fn writes_form_a_chain() {
     let mut played = master(stored(60));
     let epoch = played.epoch();
