@@ -34,22 +34,33 @@ pub(super) fn draw(draft: &mut Draft) {
     }
     for _ in 0..chance.below(3) {
         let at = draft.some_time(chance);
-        let loss = lost(chance, at, ttl);
-        // docs/failures.md: a candidate of each node runs while etcd is restored. Without one, marks are too low.
-        let may_stop = !matches!(loss, Event::Etcd { back: Some(_), .. });
-        draft.put(at, loss);
+        draft.put(at, lost(chance, at, ttl));
         for _ in 0..chance.below(4) {
             let lease = draft.lease();
             let soon = draft.soon(chance, at.saturating_sub(lease / 2), lease * 3 / 2);
             let node = draft.node(chance);
             let event = match chance.happens(0.3) {
-                true if may_stop => Event::Stop {
+                true => Event::Stop {
                     node,
                     length: (Duration::from_secs(1), lease * 3 / 2),
                 },
-                _ => change(chance, node),
+                false => change(chance, node),
             };
             draft.put(soon, event);
+        }
+    }
+    if draft.scenario.restores_etcd() {
+        keep_running(draft, chance);
+    }
+}
+
+/// Changes a node's master in place of each stop of all its servers, of any part. A candidate of each node runs
+/// while etcd is restored (docs/failures.md): without one, marks are too low.
+fn keep_running(draft: &mut Draft, chance: &mut Chance) {
+    let faults = draft.scenario.faults.iter_mut();
+    for (_, event) in faults.flat_map(|fault| &mut fault.choices) {
+        if let Event::Stop { node, .. } = event {
+            *event = change(chance, node.clone());
         }
     }
 }
