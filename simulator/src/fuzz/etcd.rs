@@ -35,19 +35,32 @@ pub(super) fn draw(draft: &mut Draft) {
     }
     for _ in 0..chance.below(3) {
         let at = draft.some_time(chance);
-        let loss = lost(chance, at, ttl);
-        // docs/failures.md: a candidate of each node runs while etcd is restored. Without one, marks are too low.
-        let may_stop = loss["etcd"] == "wiped";
-        draft.put(at, loss);
+        draft.put(at, lost(chance, at, ttl));
         for _ in 0..chance.below(4) {
             let lease = draft.lease();
             let soon = draft.soon(chance, at.saturating_sub(lease / 2), lease * 3 / 2);
             let node = draft.node(chance);
             let event = match chance.happens(0.3) {
-                true if may_stop => lasting("stop", node, (Duration::from_secs(1), lease * 3 / 2)),
-                _ => change(chance, node),
+                true => lasting("stop", node, (Duration::from_secs(1), lease * 3 / 2)),
+                false => change(chance, node),
             };
             draft.put(soon, event);
+        }
+    }
+    let faults = &mut draft.file.faults;
+    if faults.iter().any(|fault| fault["etcd"] == "restored") {
+        keep_running(faults, chance);
+    }
+}
+
+/// Changes a node's master in place of each stop of all its servers, of any part. A candidate of each node runs
+/// while etcd is restored (docs/failures.md): without one, marks are too low.
+fn keep_running(faults: &mut [Value], chance: &mut Chance) {
+    for fault in faults {
+        if let Some(node) = fault["stop"].as_str() {
+            let mut event = change(chance, node);
+            event["at"] = fault["at"].take();
+            *fault = event;
         }
     }
 }

@@ -31,6 +31,23 @@ faults:
 limits: {overshoot: 0}",
         here: ["0.5", "1"],
     },
+    // The marks of the backup are too low, and no server of the root has seen later ones. The right leaf's clients
+    // get what the left leaf's clients have.
+    BrokenPromise {
+        checker: Checker::Overshoot,
+        with: "
+servers: {election: [2s, 4s]}
+faults:
+- {at: 30s, demand: {clients: 5, at: left}, wants: 5}
+- {at: 30s, demand: {clients: 5, at: right}, wants: 5}
+- {at: 90s, demand: {clients: 5, at: left}, wants: 15}
+- {at: 99s, stop: root, for: 3s}
+- {at: 100s, etcd: restored, back: HERE, for: 3s}
+- {at: 101s, partition: left, side: parent, for: 10s}
+- {at: 101s, demand: {clients: 5, at: right}, wants: 10}
+limits: {overshoot: 0}",
+        here: ["20s", "100ms"],
+    },
     BrokenPromise {
         checker: Checker::Nesting,
         with: "
