@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use doorward::rules::Rules;
+use doorward::rules::source::files;
 use doorward_door::listener::Address;
 use doorward_door::tasks::joined;
 use doorward_edge::clock::Wall;
@@ -201,7 +202,7 @@ async fn load(documents: Arc<Documents>) -> Result<Rules, String> {
             let found = it.in_force.as_ref()?;
             Some((&*found.source, found.text.as_bytes()))
         });
-        Rules::load_bytes(texts).map(|mut rules| {
+        files::load(texts).map(|mut rules| {
             let refused = documents.by_domain.iter();
             for (domain, _) in refused.filter(|(_, it)| it.is_refused) {
                 rules.refuse(domain);

@@ -143,10 +143,7 @@ impl ServerState {
         }
         if query.request.templates && !matches!(query.listed, Listed::Page(Some(_), _)) {
             let templates = self.node().look(|node, _| node.templates().clone());
-            status.templates = templates
-                .iter()
-                .map(|it| doorward_documents::status(it))
-                .collect();
+            status.templates = templates.iter().map(|it| model::template(it)).collect();
         }
         status
     }

@@ -3,7 +3,7 @@
 //! - `store`, `file`: the place of a document, reads and writes;
 //! - `check`, `show`, `history`, `diff`: commands that only read;
 //! - `change`, `edit`: commands that write;
-//! - `preview`: what a change will do; `parts`: which of its parts change.
+//! - `preview`: what a change will do.
 //!
 //! A write succeeds only on top of the content that the preview compared with.
 
@@ -18,58 +18,40 @@ pub(crate) mod flags;
 mod history;
 mod lines;
 mod marks;
-pub(crate) mod parts;
 mod preview;
 mod show;
 mod store;
 
 use std::borrow::Cow;
-use std::error::Error;
 use std::io::{self, Write};
 
+use doorward_documents::Kind;
 use doorward_etcd::DocumentPlace;
-use doorward_pages::terminal::{Palette, Table, Tone};
+use doorward_pages::terminal::{Palette, Table};
 use serde_json::Value;
 
 use self::author::plain;
 pub(crate) use self::document::Document;
 use self::flags::{DocumentCommand, Search};
-pub(crate) use self::parts::ChangeLine;
+pub(crate) use self::preview::ChangeLine;
 pub(crate) use self::show::counted;
 pub(crate) use self::store::Store;
 use self::store::{Standing, WriteResult};
 use crate::common::Common;
 use crate::failure::Failure;
 
-/// Warnings that people are shown at most.
-const WARNINGS_SHOWN: usize = 20;
-
-/// Content of a valid document of a kind, as the commands show it. The default is the content where there is no document.
-pub(crate) trait Shown: Default {
-    /// Noun of one of its parts. With an s, it names the document and the command.
-    const NOUN: &'static str;
-    /// Key in etcd, unless the operator gives another.
-    const KEY: &'static str;
-    /// Environment variable with the place of the document.
-    const VARIABLE: &'static str;
-    /// Text that a first document starts from.
-    const EXAMPLE: &'static str;
+/// A kind of document, as the commands show it.
+pub(crate) trait Shown: Kind {
+    /// Effect of a change on more than the document. The default is that of an invalid document.
+    type Effect: Effect;
     /// Whether clients hold leases by it.
     const IS_LEASED: bool = false;
-    /// All problems of a document. `Display` gives a line for each, with its place.
-    type Error: Error;
-
-    /// Reads a document; its name is for messages.
-    fn parse(name: &str, bytes: &[u8]) -> Result<Self, Self::Error>;
-
-    /// Returns the line of each problem, from 1, and its text. At least one.
-    fn problems(error: &Self::Error) -> Vec<(u64, String)>;
 
     /// Returns the changes in meaning; none if both documents mean the same.
     fn changes(old: &Self, new: &Self) -> Vec<ChangeLine>;
 
     /// Returns the effect of a change. With `asks`, asks servers for what is in use.
-    async fn effect(change: Change<'_, Self>, asks: bool) -> Effect;
+    async fn effect(change: Change<'_, Self>, asks: bool) -> Self::Effect;
 
     /// Returns where the truth is, if servers do not read what is at a place.
     async fn truth(_store: &Store<'_>) -> Option<String> {
@@ -108,38 +90,19 @@ pub(crate) struct Change<'a, K> {
     pub(crate) was_in_force: bool,
 }
 
-/// Effect of a change on more than the document, and warnings about it. The default is that of an invalid document.
-#[derive(Debug, Default)]
-pub(crate) struct Effect {
-    /// A line for each warning.
-    pub(crate) warnings: Vec<(Tone, String)>,
-    /// Reason why the change needs `--force`. None: it needs none.
-    pub(crate) refusal: Option<String>,
-    /// All but the warnings, as it is printed.
-    pub(crate) text: Vec<u8>,
-    /// All of it for programs; `warnings` is a list. Field names are an interface.
-    pub(crate) json: Value,
-}
+/// Effect of a change, and warnings about it.
+pub(crate) trait Effect: Default {
+    /// Writes a line for each warning.
+    fn write_warnings(&self, out: &mut impl Write, palette: Palette) -> io::Result<()>;
 
-impl Effect {
-    pub(crate) fn write_warnings(&self, out: &mut impl Write, palette: Palette) -> io::Result<()> {
-        for (tone, line) in self.warnings.iter().take(WARNINGS_SHOWN) {
-            writeln!(out, "{}", palette.paint(*tone, &plain(line)))?;
-        }
-        match counted(self.warnings.len().saturating_sub(WARNINGS_SHOWN)) {
-            (0, _) => Ok(()),
-            (more, s) => writeln!(out, "and {more} warning{s} more"),
-        }
-    }
+    /// Returns the reason why the change needs `--force`. None: it needs none.
+    fn refusal(&self) -> Option<String>;
 
-    /// Says that the change needs `--force`, if it does.
-    fn write_need(&self, name: &str, out: &mut impl Write, palette: Palette) -> io::Result<()> {
-        if self.refusal.is_none() {
-            return Ok(());
-        }
-        let message = format!("{name}: this change needs --force, which --yes does not imply");
-        writeln!(out, "{}", palette.paint(Tone::Bad, &plain(&message)))
-    }
+    /// Writes all but the warnings.
+    fn write(&self, out: &mut impl Write, palette: Palette) -> io::Result<()>;
+
+    /// Returns an object with all of it for programs; `warnings` is a list. Field names are an interface.
+    fn to_json(&self) -> Value;
 }
 
 /// Returns the reason why a change needs `--force`, and the way out.

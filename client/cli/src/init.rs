@@ -6,11 +6,10 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::Path;
 
-use doorward::rules::Rules;
-use doorward_documents::Located;
+use doorward_documents::{Kind, Located};
 
-use crate::documents::Shown;
 use crate::failure::Failure;
+use crate::rules::document::RuleDocument;
 
 /// Folder of the schemas that the documentation has.
 const SCHEMAS: &str = concat!(env!("CARGO_PKG_REPOSITORY"), "/raw/main/docs/schemas");
@@ -29,7 +28,7 @@ pub(crate) fn run(folder: &Path) -> Result<(), Failure> {
     }
     for (path, text) in [
         (&templates, starter::<Located>("templates")),
-        (&rules, starter::<Rules>("rules")),
+        (&rules, starter::<RuleDocument>("rules")),
     ] {
         let written = File::create_new(path).and_then(|mut file| file.write_all(text.as_bytes()));
         written.map_err(|error| refused(path, error))?;
@@ -44,7 +43,7 @@ pub(crate) fn run(folder: &Path) -> Result<(), Failure> {
 }
 
 /// Returns the example of a kind of document, with the line that names its schema to editors.
-fn starter<K: Shown>(schema: &str) -> String {
+fn starter<K: Kind>(schema: &str) -> String {
     format!(
         "# yaml-language-server: $schema={SCHEMAS}/{schema}.json\n{}",
         K::EXAMPLE

@@ -7,24 +7,25 @@
 //! - `request`: a request as people write it;
 //! - `try_requests`: the answers of rules to requests.
 
-mod document;
+pub(crate) mod document;
 mod fields;
 pub(crate) mod flags;
 mod instances;
 mod request;
 mod try_requests;
 
-use doorward::rules::Rules;
-
 use crate::common::Common;
 use crate::documents;
 use crate::failure::Failure;
+use crate::rules::document::RuleDocument;
 use crate::rules::flags::{RulesCommand, RulesFlags};
 
 pub(crate) async fn run(common: &Common, flags: &RulesFlags) -> Result<(), Failure> {
     let at = flags.at.as_ref();
     match &flags.command {
-        RulesCommand::Document(command) => documents::run::<Rules>(common, at, command).await,
+        RulesCommand::Document(command) => {
+            documents::run::<RuleDocument>(common, at, command).await
+        }
         RulesCommand::Instances => instances::run(common).await,
         RulesCommand::Try(flags) => try_requests::run(common, at, flags).await,
     }

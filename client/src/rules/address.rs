@@ -177,21 +177,16 @@ fn high_bits(number: u128, bits: u8) -> u128 {
     number & u128::MAX.checked_shl(shift).unwrap_or(0)
 }
 
-/// Returns the bits of an address, from the highest one of the number on.
-fn first_bits(address: IpAddr) -> u128 {
-    match address {
-        IpAddr::V4(address) => u128::from(address.to_bits()) << 96,
-        IpAddr::V6(address) => address.to_bits(),
-    }
-}
-
 impl Network {
     fn contains(&self, address: Option<IpAddr>) -> bool {
         match (self, address) {
             (Self::Unix, None) => true,
-            (Self::Prefix(net, bits), Some(address)) => {
-                let differ = first_bits(*net) ^ first_bits(address);
-                net.is_ipv4() == address.is_ipv4() && high_bits(differ, *bits) == 0
+            (Self::Prefix(IpAddr::V4(net), bits), Some(IpAddr::V4(address))) => {
+                let differ = u128::from(net.to_bits() ^ address.to_bits()) << 96;
+                high_bits(differ, *bits) == 0
+            }
+            (Self::Prefix(IpAddr::V6(net), bits), Some(IpAddr::V6(address))) => {
+                high_bits(net.to_bits() ^ address.to_bits(), *bits) == 0
             }
             _ => false,
         }
@@ -206,13 +201,17 @@ impl FromStr for Network {
             return Ok(Self::Unix);
         }
         let invalid = || InvalidNetwork(text.to_owned());
-        let (address, bits) = text.split_once('/').unzip();
-        let address: IpAddr = address.unwrap_or(text).parse().map_err(|_| invalid())?;
+        let (address, bits) = text.split_once('/').unwrap_or((text, ""));
+        let address: IpAddr = address.parse().map_err(|_| invalid())?;
         let bits_max = if address.is_ipv4() { 32 } else { 128 };
-        let bits = bits.map_or(Ok(bits_max), |bits| bits.parse().map_err(|_| invalid()))?;
-        if bits > bits_max {
-            return Err(invalid());
-        }
+        let bits = if text.contains('/') {
+            bits.parse()
+                .ok()
+                .filter(|bits| *bits <= bits_max)
+                .ok_or_else(invalid)?
+        } else {
+            bits_max
+        };
         // A mapped IPv4 network has 96 bits in front.
         match (address, address.to_canonical()) {
             (IpAddr::V6(_), IpAddr::V4(mapped)) if bits >= 96 => {

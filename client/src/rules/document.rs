@@ -8,6 +8,7 @@ use std::sync::Arc;
 use doorward_limits::headers::Dialect;
 use foldhash::fast::FixedState;
 use indexmap::{IndexMap, IndexSet};
+use smallvec::SmallVec;
 
 use crate::rules::rule::{Rule, Scope, identity};
 use crate::rules::tree::{Entry, Node};
@@ -141,4 +142,13 @@ impl Rules {
     pub(crate) fn domains_in_order(&self) -> impl Iterator<Item = &str> {
         self.domains.keys().map(String::as_str)
     }
+}
+
+/// Returns the names of the rules that the rules of a request replace.
+pub(crate) fn replaced_names<'a>(
+    rules: impl Iterator<Item = &'a Arc<Rule>>,
+) -> SmallVec<[&'a str; INLINE]> {
+    rules
+        .flat_map(|rule| rule.replaces.iter().map(String::as_str))
+        .collect()
 }

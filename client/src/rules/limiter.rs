@@ -8,14 +8,14 @@
 //! key, one may be refused needlessly, and none passes needlessly.
 
 mod descriptors;
-pub(crate) mod in_force;
+mod in_force;
 mod leased;
 mod newcomers;
 mod taken;
 mod undo;
 
 pub use descriptors::Settled;
-pub(crate) use in_force::{Asked, InForce};
+pub(crate) use in_force::InForce;
 
 use std::cell::Cell;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
@@ -37,7 +37,7 @@ use crate::rules::limiter::taken::Taken as TakenByCallers;
 use crate::rules::rule::{Action, Counted, Rule};
 use crate::rules::shared::{Leases, Terms};
 use crate::rules::tally::{Outcome, Tally, Teller};
-use crate::rules::tree::Entry;
+use crate::rules::tree::{self, Entry};
 use crate::rules::value::add_to_key;
 
 /// A descriptor of a request.
@@ -69,6 +69,22 @@ pub(crate) struct Counters {
     newcomers: OnceLock<Newcomers>,
 }
 
+/// A descriptor, and the number of the rule that was found for it.
+pub(crate) struct Asked<'a> {
+    pub(crate) entries: &'a [Entry<'a>],
+    pub(crate) number: Option<usize>,
+    pub(crate) hits: Option<u64>,
+}
+
+impl Asked<'_> {
+    /// Returns whether a rule that may refuse limits the descriptor, and a value is too long.
+    fn has_long_value(&self, rules: &Rules) -> bool {
+        let mut values = self.entries.iter().filter_map(|entry| entry.value);
+        let rule = self.number.and_then(|number| rules.rules().get(number));
+        values.any(tree::is_long) && rule.is_some_and(|rule| rule.is_binding())
+    }
+}
+
 /// A descriptor that is counted.
 struct Charge<'a> {
     place: usize,
@@ -80,8 +96,6 @@ struct Charge<'a> {
     cost: Units,
     /// Amount that was counted of the cost.
     counted: Cell<Units>,
-    /// Units that the lease has left.
-    left: Units,
     /// Units that the other processes of the limit may take meanwhile, before the first lease.
     others: Units,
     may_wait: bool,
@@ -157,14 +171,21 @@ impl Limiter {
     ) -> Decision {
         let mut decision = Decision::new(now);
         decision.dialect = domain.map(|domain| domain.dialect).unwrap_or_default();
-        let is_unmatched = asked.iter().all(|it| it.found.is_none());
+        let is_unmatched = asked.iter().all(|it| it.number.is_none());
         if is_unmatched && domain.is_some_and(|domain| domain.rejects_unmatched) {
             decision.refuse(Why::Unmatched, asked.len());
-        } else if asked.iter().any(Asked::has_long_value) {
+        } else if asked.iter().any(|it| it.has_long_value(&in_force.rules)) {
             decision.refuse(Why::LongValue, asked.len());
         } else {
             let counts_attempts = domain.is_some_and(|domain| domain.counts_attempts);
-            self.count(&mut decision.statuses, counts_attempts, asked, terms, now);
+            self.count(
+                &mut decision.statuses,
+                in_force,
+                counts_attempts,
+                asked,
+                terms,
+                now,
+            );
             decision.conclude();
         }
         if is_unmatched {
@@ -175,10 +196,8 @@ impl Limiter {
             self.tally(in_force.tallies.of(domain, None), outcome, 1, now);
         }
         for (it, status) in asked.iter().zip(&decision.statuses) {
-            if let Some(found) = it.found
-                && (status.rule.is_some() || status.why == Why::LongValue)
-            {
-                let tally = in_force.tallies.of(domain, Some(found.number));
+            if status.rule.is_some() || status.why == Why::LongValue && it.number.is_some() {
+                let tally = in_force.tallies.of(domain, it.number);
                 self.tally(tally, status.outcome(), 1, now);
             }
         }
@@ -195,21 +214,22 @@ impl Limiter {
     fn count(
         &self,
         statuses: &mut SmallVec<[Status; INLINE]>,
+        in_force: &InForce,
         counts_attempts: bool,
         asked: &[Asked<'_>],
         terms: Terms<'_>,
         now: Moment,
     ) {
-        let names = in_force::replaced_names(asked);
+        let names = in_force.replaced_names(asked);
         let mut charges: SmallVec<[Charge<'_>; INLINE]> = SmallVec::new();
         let mut leased = Leased::new(terms.leases);
         for it in asked {
-            let (rule, mut why, mut limit) = it.status(&names);
-            let answer = leased.take(rule, why, it);
-            let (is_leased, mut left) = (matches!(answer, Some(Ok(_))), Units::MAX);
+            let (rule, mut why, mut limit) = in_force.status(it.number, &names);
+            let answer = leased.take(rule, why, it, statuses.len());
+            let is_leased = matches!(answer, Some(Ok(())));
             match answer {
                 None => {}
-                Some(Ok(of_lease)) => (why, limit, left) = (Why::Within, it.limited(), of_lease),
+                Some(Ok(())) => (why, limit) = (Why::Within, in_force.counted(it.number)),
                 Some(Err(over)) => {
                     if counts_attempts || !over.is_over {
                         leased.charge(rule, it);
@@ -241,7 +261,6 @@ impl Limiter {
                     key,
                     cost,
                     counted: Cell::default(),
-                    left,
                     others: rule.others(it.hits, is_leased),
                     may_wait: terms.may_wait,
                     refused_cost: terms
@@ -249,7 +268,6 @@ impl Limiter {
                         .filter(|_| counts_refusals),
                 };
                 charge.take(&mut status, now);
-                status.bound_remaining(left);
                 charges.push(charge);
             }
             statuses.push(status);
@@ -263,10 +281,10 @@ impl Limiter {
             for charge in &charges {
                 if let Some(status) = statuses.get_mut(charge.place) {
                     charge.give_back(status, now);
-                    status.bound_remaining(charge.left);
                 }
             }
         }
+        leased.bound(statuses);
     }
 
     /// Notes the amounts that a caller took.

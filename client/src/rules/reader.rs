@@ -1,13 +1,14 @@
 //! Documents: YAML in, rules or problems out.
 //!
 //! The YAML parser stops at text that is no YAML. All other problems of a document are reported together. An empty value
-//! is a bare key. A number as a value is its text, as it is written (`0041`).
+//! is a bare key. A number as a value is its text
+//! (`0041`), but for fractions and whole numbers above 2⁶³ − 1, which need quotes. A field for a number takes no quotes.
 
 use std::collections::BTreeSet;
 use std::net::Ipv6Addr;
 
 use doorward_limits::headers::Dialect;
-use doorward_yaml::{PlacedValue, Value};
+use doorward_yaml::{Format, PlacedValue, Value};
 use indexmap::IndexSet;
 
 use crate::rules::document::{DOCUMENT_BYTES_MAX, Domain, Rules};
@@ -20,10 +21,16 @@ use crate::rules::shared::{self, ID_BYTES_MAX};
 use crate::rules::tree::Node;
 
 mod fields;
-mod limit;
+pub(crate) mod limit;
 mod scalar;
 
 use scalar::{duration, written};
+
+const FORMAT: Format = Format {
+    bytes_max: DOCUMENT_BYTES_MAX,
+    if_larger: "; write several domains",
+    if_several: "write one file for each domain",
+};
 
 /// Largest number of problems that are told of a document.
 const PROBLEMS_MAX: usize = 1_000;
@@ -62,18 +69,14 @@ impl Rules {
         Self::load_bytes(documents.map(|(file, text)| (*file, text.as_bytes())))
     }
 
-    /// Does the same with documents that may not even be text.
-    ///
-    /// # Errors
-    ///
-    /// The same.
-    pub fn load_bytes<'d>(
-        documents: impl IntoIterator<Item = (&'d str, &'d [u8])>,
+    /// The same, of texts that may not even be text.
+    pub(crate) fn load_bytes<'d>(
+        documents: impl Iterator<Item = (&'d str, &'d [u8])>,
     ) -> Result<Self, Problems> {
         let mut rules = Self::default();
         let (mut problems, mut without) = (Problems::default(), Vec::new());
         for (file, bytes) in documents {
-            let document = doorward_yaml::read(bytes, DOCUMENT_BYTES_MAX);
+            let document = FORMAT.read(bytes);
             let mut reader = Reader {
                 file,
                 // A document that is no text has no fields.
@@ -107,7 +110,7 @@ impl Rules {
 /// Returns the domain that a line of the text names, also if the text is no valid document.
 pub fn domain_of(text: &str) -> Option<String> {
     let line = text.lines().find(|line| line.starts_with("domain:"))?;
-    let fields = doorward_yaml::read(line.as_bytes(), DOCUMENT_BYTES_MAX).ok()??;
+    let fields = FORMAT.read(line.as_bytes()).ok()??;
     written(fields.get("domain")?, line).map(str::to_owned)
 }
 
@@ -198,6 +201,8 @@ impl<'a> Reader<'a> {
                 let message = format!("key: {key} has a star; a star is for values only");
                 self.problem(key_line, message);
             }
+            self.check_text(form, "key");
+            self.check_text(form, "value");
             if key == "remote_address" {
                 self.check_address(form);
             }
@@ -315,8 +320,9 @@ impl<'a> Reader<'a> {
 
     fn processes(&mut self, form: &'a PlacedValue, scope: Scope, on_failure: OnFailure) -> u32 {
         let what = format!("a whole number from 1 to {PROCESSES_MAX}");
-        let read = self.number(form, "processes", &what, |number| {
-            (1..=PROCESSES_MAX).contains(number)
+        let read = self.parsed(form, "processes", &what, |text| {
+            let number = text.parse().ok();
+            number.filter(|number| (1..=PROCESSES_MAX).contains(number))
         });
         if (scope, on_failure) != (Scope::Shared, OnFailure::Safe) {
             let why = "needs scope: shared and on_failure: safe; remove it";
@@ -328,15 +334,18 @@ impl<'a> Reader<'a> {
     /// Returns the ranks of callers.
     fn ranks(&mut self, form: &'a PlacedValue) -> Ranks {
         let usual = self.rank(form, Rank::default());
-        if let Some(beyond) = items(form, "callers").nth(CALLERS_MAX) {
+        let callers = items(form, "callers");
+        if let Some(beyond) = callers.get(CALLERS_MAX) {
             let message = format!("callers: has more than {CALLERS_MAX}; write stars in names");
             self.problem(beyond.place.line, message);
         }
         let mut listed = Vec::new();
-        for caller in items(form, "callers") {
+        for caller in callers {
             let rank = self.rank(caller, usual);
             match self.scalar(caller, "name") {
                 Some((name, _)) => listed.push((name.to_owned(), rank)),
+                // An item of another shape has its problem already.
+                None if !matches!(caller.value, Value::Map(_)) => {}
                 None => {
                     let message = "callers: has an empty name; write it".to_owned();
                     self.problem(caller.place.line, message);
@@ -362,6 +371,7 @@ impl<'a> Reader<'a> {
         let mut names = Vec::new();
         for form in items(limit, "replaces") {
             match self.scalar(form, "name") {
+                None if !matches!(form.value, Value::Map(_)) => {}
                 None => {
                     let message = "replaces: has an empty name; write the rule's name";
                     self.problem(limit.place.line, message.to_owned());
@@ -374,6 +384,20 @@ impl<'a> Reader<'a> {
             }
         }
         names
+    }
+
+    /// Refuses an unquoted number whose text YAML readers change.
+    fn check_text(&mut self, form: &'a PlacedValue, field: &str) {
+        let Some((text, line)) = self.scalar(form, field) else {
+            return;
+        };
+        let is_number = text.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c));
+        let changes = is_number && text.parse::<f64>().is_ok() && text.parse::<i64>().is_err();
+        if changes && !self.is_quoted(form, field) {
+            let message =
+                format!("{field}: {text} is a number that may be changed; write \"{text}\"");
+            self.problem(line, message);
+        }
     }
 
     /// Returns whether the values of requests are hashed.
@@ -444,8 +468,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Returns the maps of a list that a field may have. An item of another shape has its problem already.
-fn items<'a>(form: &'a PlacedValue, field: &str) -> impl Iterator<Item = &'a PlacedValue> {
-    let items = form.get(field).into_iter().flat_map(PlacedValue::items);
-    items.filter(|item| matches!(item.value, Value::Map(_)))
+/// Returns the items of a list that a field may have.
+fn items<'a>(form: &'a PlacedValue, field: &str) -> &'a [PlacedValue] {
+    form.get(field).map(PlacedValue::items).unwrap_or_default()
 }

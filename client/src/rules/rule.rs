@@ -150,11 +150,6 @@ impl Rule {
         !self.shadow && self.action != Action::Degrade
     }
 
-    /// Returns whether a lease may decide.
-    pub(crate) fn is_shared(&self) -> bool {
-        self.scope == Scope::Shared && self.counted().is_some()
-    }
-
     /// Returns the units that the other processes of a shared limit may take without a lease, while this one takes the
     /// units of a request.
     pub(crate) fn others(&self, hits: Option<u64>, is_leased: bool) -> Units {

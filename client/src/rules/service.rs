@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 
 use crate::rules::decision::Decision;
 use crate::rules::document::{Domain, INLINE, Rules};
-use crate::rules::limiter::{Asked, InForce, Limiter, in_force};
+use crate::rules::limiter::{Asked, InForce, Limiter};
 use crate::rules::shared::{Leases, Terms};
 use crate::rules::tree::Entry;
 use crate::rules::value::Value;
@@ -86,7 +86,7 @@ impl Service {
     /// Returns the texts of the descriptors whose rules are shared, each with the `max_wait` of the rule: a service may
     /// wait that long for the lease before it decides.
     pub fn shared(&self, request: &Request<'_>) -> Vec<(String, Duration)> {
-        let shared = self.with_asked(request, |_, _, asked| in_force::shared(asked));
+        let shared = self.with_asked(request, |in_force, _domain, asked| in_force.shared(asked));
         let shared = shared.into_iter();
         shared.map(|(text, rule)| (text, rule.max_wait)).collect()
     }
@@ -115,9 +115,9 @@ impl Service {
         leases: Option<&dyn Leases>,
         now: Moment,
     ) {
-        self.with_asked(request, |_, domain, asked| {
+        self.with_asked(request, |in_force, domain, asked| {
             if !domain.is_some_and(|domain| domain.counts_attempts) {
-                self.limiter.undo(asked, decision, leases, now);
+                self.limiter.undo(in_force, asked, decision, leases, now);
             }
         });
     }
@@ -149,10 +149,10 @@ impl Service {
             let asked = key_paths().filter_map(|keys| {
                 let (entries, others) = rest.split_at_checked(keys.len())?;
                 rest = others;
-                let found = Some(in_force.find(domain?, entries)?);
+                let number = Some(domain?.root.find(entries)?);
                 Some(Asked {
                     entries,
-                    found,
+                    number,
                     hits: None,
                 })
             });

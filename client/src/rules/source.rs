@@ -36,8 +36,6 @@ use thiserror::Error;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-#[cfg(feature = "leases")]
-use crate::error::ConnectError;
 pub use crate::rules::source::current::Status;
 use crate::rules::source::current::{Check, Current};
 use crate::rules::source::files::Content;
@@ -74,10 +72,9 @@ pub enum RetrieverError {
         "all rules of {0} would go; write `empty: true` into their document, or remove it for longer than a minute"
     )]
     Gone(String),
-    /// An address of a server is invalid, or there is none.
-    #[cfg(feature = "leases")]
-    #[error(transparent)]
-    Address(#[from] ConnectError),
+    /// An address is invalid.
+    #[error("{0:?} is no address of a server; give HOST:PORT")]
+    Address(String),
     /// No server has sent valid rules in time.
     #[error("no server has sent rules within {0:?}: {1}")]
     Unreachable(Duration, String),
@@ -108,7 +105,14 @@ impl Retriever {
     /// Takes rules from the files of a directory that end with `.yaml` or `.yml`, without hidden ones. One without such
     /// files is an error: probably another one was meant.
     pub fn directory(path: impl Into<PathBuf>) -> Source {
-        Source::new(Place::Files(path.into(), files::read_directory))
+        let read = |path: &Path| match files::read_directory(path) {
+            Ok(files) if files.is_empty() => Err(format!(
+                "{} has no file that ends with .yaml",
+                path.display()
+            )),
+            content => content,
+        };
+        Source::new(Place::Files(path.into(), read))
     }
 
     /// Takes rules from the first of some servers that serves them, of these domains or, without any, of all. Servers

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::rules::document::Rules;
 use crate::rules::rank::Ranks;
+use crate::rules::reader::limit::turn;
 use crate::rules::rule::{Action, Algorithm, MAX_WAIT, OnFailure, Rule, Scope};
 
 /// Parts of names of secrets, in lower case and without dashes.
@@ -40,6 +41,7 @@ fn without_effect(rule: &Arc<Rule>) -> impl Iterator<Item = String> {
     let is_local = rule.scope == Scope::Local;
     let counted = rule.counted();
     let queues = counted.is_some_and(|counted| counted.algorithm == Algorithm::LeakyQueue);
+    let turn = counted.filter(|_| queues).and_then(|it| turn(it.rate));
     let waits = queues || rule.action == Action::Wait || !is_local;
     let fields = [
         (rule.detailed_metric, "detailed_metric has no effect"),
@@ -58,6 +60,10 @@ fn without_effect(rule: &Arc<Rule>) -> impl Iterator<Item = String> {
         (
             !waits && rule.max_wait != MAX_WAIT,
             "max_wait has no effect: no request waits",
+        ),
+        (
+            turn.is_some_and(|turn| turn / 1e9 > rule.max_wait.as_secs_f64()),
+            "max_wait is shorter than the time between two requests of the queue, so no request waits",
         ),
     ];
     let fields = fields.into_iter().filter(|(is_idle, _)| *is_idle);

@@ -410,7 +410,7 @@ fn knows_master(answer: &doorman::DiscoveryResponse) -> bool {
 }
 
 /// Returns the text of a status with its innermost cause, such as "connection refused". Both may come from a server.
-pub(crate) fn described(status: &tonic::Status) -> String {
+fn described(status: &tonic::Status) -> String {
     let causes = std::iter::successors(status.source(), |&error| error.source());
     let message = visible::cut(status.message());
     match causes.last().map(ToString::to_string) {

@@ -1,8 +1,8 @@
-//! Fields of documents: unknown ones, numbers, and a queue without a wait.
+//! Fields of documents: unknown ones, numbers in quotes, and a queue without a wait.
 
 use doorward::rules::Rules;
 
-use crate::documents::check;
+use crate::documents::{TWO, check};
 
 #[test]
 fn all_unknown_fields_are_told_with_the_other_problems() {
@@ -105,16 +105,9 @@ fn a_missing_field_is_told_unless_an_unknown_one_beside_it_may_be_that_field() {
 }
 
 #[test]
-fn a_number_is_written_as_yaml_has_it() {
+fn a_number_is_written_as_yaml_has_it_and_without_quotes() {
     let amount = |text: &str| format!("{{unit: day, requests_per_unit: {text}}}");
-    for (text, units) in [
-        ("20", 20),
-        ("0x10", 16),
-        ("0o17", 15),
-        ("+7", 7),
-        ("0", 0),
-        ("\"20\"", 20),
-    ] {
+    for (text, units) in [("20", 20), ("0x10", 16), ("0o17", 15), ("+7", 7), ("0", 0)] {
         let text = format!(
             "domain: a\ndescriptors: [{{key: a, rate_limit: {}}}]\n",
             amount(text)
@@ -124,10 +117,53 @@ fn a_number_is_written_as_yaml_has_it() {
         assert_eq!(counted.rate.amount().floor(), units, "{text}");
     }
     let what = "a whole number from 0 to 4294967295";
+    for text in ["\"20\"", "'0x10'", "\"x\""] {
+        let expected = format!(
+            "shop.yaml:4: requests_per_unit: \"{}\" is a text; write {what}, without quotes",
+            text.trim_matches(['"', '\''])
+        );
+        check(&amount(text), "", &[&expected]);
+    }
     // Octal to envoyproxy/ratelimit, and decimal to YAML 1.2.
     for text in ["010", "1.5", "0x", "-1", "0x100000000"] {
         let expected = format!("shop.yaml:4: requests_per_unit: {text} is invalid; write {what}");
         check(&amount(text), "", &[&expected]);
+    }
+    for (limit, beside, field, text, what) in [
+        (
+            "{rate: 2/min, soft_limit: \"1\"}",
+            "",
+            "4: soft_limit",
+            "1",
+            "an amount such as 20",
+        ),
+        (
+            "{unlimited: \"true\", rate: 2/min}",
+            "",
+            "4: unlimited",
+            "true",
+            "true or false",
+        ),
+        (
+            TWO,
+            "shadow_mode: 'true'",
+            "5: shadow_mode",
+            "true",
+            "true or false",
+        ),
+        (TWO, "cost: \"2\"", "5: cost", "2", "a whole number above 0"),
+        (TWO, "priority: \"2\"", "5: priority", "2", "a whole number"),
+        (
+            TWO,
+            "ban: {threshold: 2, interval: 1min, length: 1min, growing: \"true\"}",
+            "5: growing",
+            "true",
+            "true or false",
+        ),
+    ] {
+        let expected =
+            format!("shop.yaml:{field}: \"{text}\" is a text; write {what}, without quotes");
+        check(limit, beside, &[&expected]);
     }
 }
 

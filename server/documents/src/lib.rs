@@ -23,28 +23,30 @@
 //! ```
 
 mod duration;
+mod kind;
 mod places;
 mod problem;
 mod reader;
 #[cfg(feature = "warnings")]
-mod status;
-#[cfg(feature = "warnings")]
 pub mod warnings;
 
 use doorward_engine::templates::Templates;
+use doorward_yaml::Format;
 pub use duration::{DurationError, parse_duration, parse_duration_within};
-pub use places::Located;
+pub use kind::Kind;
+pub use places::{Located, TemplatePlaces};
 pub use problem::{DocumentError, PROBLEMS_SHOWN_MAX, Problem};
-#[cfg(feature = "warnings")]
-pub use status::status;
 
 use crate::reader::TemplateReader;
 
-/// Key of the templates in etcd, unless the operator gives another.
-pub const KEY: &str = "/doorward/templates";
-
 /// The largest document, in bytes.
 pub const DOCUMENT_BYTES_MAX: usize = 1024 * 1024;
+
+const FORMAT: Format = Format {
+    bytes_max: DOCUMENT_BYTES_MAX,
+    if_larger: "",
+    if_several: "put everything into one",
+};
 
 /// Reads a document; `file` is its name for messages.
 ///
@@ -70,7 +72,7 @@ pub fn parse_bytes(bytes: &[u8], file: &str) -> Result<Templates, DocumentError>
 ///
 /// Every problem in it.
 pub fn locate_bytes(bytes: &[u8], file: &str) -> Result<Located, DocumentError> {
-    let located = match doorward_yaml::read(bytes, DOCUMENT_BYTES_MAX) {
+    let located = match FORMAT.read(bytes) {
         Ok(document) => TemplateReader::default().read(document.as_ref()),
         Err((place, message)) => Err(vec![Problem::of_document(place, message)]),
     };

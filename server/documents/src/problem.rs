@@ -36,14 +36,6 @@ pub struct Problem {
     pub message: String,
 }
 
-impl DocumentError {
-    /// Returns the line of each problem, and its text.
-    pub fn by_line(&self) -> Vec<(u64, String)> {
-        let problems = self.problems.iter();
-        problems.map(|it| (it.line, it.to_string())).collect()
-    }
-}
-
 impl Problem {
     /// One that concerns the document as a whole.
     pub fn of_document(place: Position, message: impl Into<String>) -> Self {

@@ -10,7 +10,7 @@ use doorward_engine::templates::{AlgorithmKind, Field, TemplateSpec, Templates};
 use doorward_yaml::{PlacedValue, Position, Value, shortened};
 
 use crate::near;
-use crate::places::Located;
+use crate::places::{Located, TemplatePlaces};
 use crate::problem::Problem;
 
 pub(crate) const TEMPLATE_KEYS: [&str; 8] = [
@@ -43,9 +43,6 @@ pub(crate) const KIND_NUMBERS: [(i64, AlgorithmKind); 5] = [
 /// Path of a template's algorithm.
 const ALGORITHM: &str = "algorithm";
 
-/// Form of a parameter.
-const PARAMETER: &str = "give {name: …, value: …}";
-
 /// Path of an algorithm's parameters.
 const PARAMETERS: &str = "algorithm.parameters";
 
@@ -71,7 +68,7 @@ pub(crate) struct TemplateReader {
     problems: Vec<Problem>,
     /// Which template is being read.
     template: Option<(usize, Option<String>)>,
-    located: Located,
+    places: TemplatePlaces,
     /// The parts that were there and could not be read: the absence of what is in them is no news. An empty path stands
     /// for the whole template.
     unreadable: BTreeSet<(usize, String)>,
@@ -83,8 +80,10 @@ impl TemplateReader {
         let specs = self.document(document);
         match Templates::parse(&specs) {
             Ok(templates) if self.problems.is_empty() => {
-                self.located.templates = templates;
-                return Ok(self.located);
+                return Ok(Located {
+                    templates,
+                    places: self.places,
+                });
             }
             Ok(_) => {}
             Err(problems) => {
@@ -97,7 +96,7 @@ impl TemplateReader {
                     if ["", ALGORITHM, &field].into_iter().any(is_unreadable) {
                         continue;
                     }
-                    let place = self.located.place(problem.index, &field);
+                    let place = self.places.of(problem.index, &field);
                     let spec = specs.get(problem.index);
                     let glob = spec.and_then(|spec| spec.identifier_glob.clone());
                     self.template = Some((problem.index + 1, glob));
@@ -114,7 +113,7 @@ impl TemplateReader {
 
     fn document(&mut self, document: Option<&PlacedValue>) -> Vec<TemplateSpec> {
         const EXPECTED: &str = "a document starts with \"resources:\" and a list of templates";
-        let place = document.map_or(Position::default(), |it| it.place);
+        let place = document.map_or(Position::START, |it| it.place);
         let node = match document.filter(|it| !matches!(it.value, Value::Null)) {
             Some(node) if matches!(node.value, Value::Map(_)) => node,
             other => {
@@ -128,7 +127,7 @@ impl TemplateReader {
             self.problem(place, None, format!("has no \"resources\"; {EXPECTED}"));
             return Vec::new();
         };
-        self.located.list = resources.place;
+        self.places.list = resources.place;
         match &resources.value {
             Value::List(templates) => {
                 let templates = templates.iter().enumerate();
@@ -144,7 +143,7 @@ impl TemplateReader {
 
     fn spec(&mut self, index: usize, node: &PlacedValue) -> TemplateSpec {
         self.template = Some((index + 1, None));
-        self.located.fields.push((node.place, BTreeMap::new()));
+        self.places.fields.push((node.place, BTreeMap::new()));
         let mut spec = TemplateSpec::default();
         if let Some(map) = self.map(node, "") {
             spec.identifier_glob = self.value(&map, "identifier_glob", text);
@@ -190,22 +189,40 @@ impl TemplateReader {
             return self.problem(parameters.place, Some(PARAMETERS), message);
         };
         for node in list {
-            if !matches!(node.value, Value::Map(_)) {
-                let message = format!("one is {}; {PARAMETER}", node.value.described());
-                self.problem(node.place, Some(PARAMETERS), message);
-                continue;
-            }
-            let path = PARAMETERS;
-            self.check_keys(&Map { path, node }, &["name", "value"]);
-            let text = |key| node.get(key).and_then(|it| it.value.as_text());
-            let Some(name) = text("name") else {
-                let message = format!("one has no name; {PARAMETER}");
-                self.problem(node.place, Some(PARAMETERS), message);
-                continue;
-            };
             let index = spec.parameters.len();
-            spec.parameters.push((name, text("value")));
-            self.found(format!("{PARAMETERS}[{index}]"), node.place);
+            match self.parameter(node) {
+                Ok(parameter) => {
+                    spec.parameters.push(parameter);
+                    self.found(format!("{PARAMETERS}[{index}]"), node.place);
+                }
+                Err((place, message)) => self.problem(place, Some(PARAMETERS), message),
+            }
+        }
+    }
+
+    fn parameter(
+        &mut self,
+        node: &PlacedValue,
+    ) -> Result<(String, Option<String>), (Position, String)> {
+        const EXPECTED: &str = "give {name: …, value: …}";
+        let Value::Map(_) = &node.value else {
+            let message = format!("one is {}; {EXPECTED}", node.value.described());
+            return Err((node.place, message));
+        };
+        let path = PARAMETERS;
+        self.check_keys(&Map { path, node }, &["name", "value"]);
+        let name = node.get("name").and_then(|name| name.value.as_text());
+        let name = name.ok_or_else(|| (node.place, format!("one has no name; {EXPECTED}")))?;
+        let Some(value) = node.get("value") else {
+            return Ok((name, None));
+        };
+        match value.value.as_text() {
+            Some(text) => Ok((name, Some(text))),
+            None => {
+                let found = value.value.described();
+                let message = format!("the value of {name} is {found}; give a text");
+                Err((value.place, message))
+            }
         }
     }
 
@@ -245,7 +262,7 @@ impl TemplateReader {
         if !matches!(node.value, Value::Null) {
             return Some(node);
         }
-        self.located.blanks.push(Problem {
+        self.places.blanks.push(Problem {
             template: self.template.clone(),
             field: Some(path),
             ..Problem::of_document(
@@ -257,7 +274,7 @@ impl TemplateReader {
     }
 
     fn found(&mut self, field: String, place: Position) {
-        if let Some((_, places)) = self.located.fields.last_mut() {
+        if let Some((_, places)) = self.places.fields.last_mut() {
             places.insert(field, place);
         }
     }

@@ -241,7 +241,7 @@ fn aliases_of_aliases_are_refused_before_they_are_memory() {
 fn a_second_document_is_refused() {
     check(
         "resources: []\n---\nresources: []\n",
-        &["t.yaml:3:1: a second document starts here; write it into another file"],
+        &["t.yaml:3:1: a second document starts here; put everything into one"],
     );
     for text in ["---\nresources: []\n", "resources: []\n...\n"] {
         assert!(parse_yaml(text, "t.yaml").is_ok(), "{text:?}");

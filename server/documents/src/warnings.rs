@@ -5,7 +5,7 @@
 
 mod amounts;
 mod emptied;
-mod factors;
+mod lengths;
 mod reach;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -202,7 +202,7 @@ pub fn warnings(new: &Located, before: &InForceBefore<'_>) -> Vec<Warning> {
         let stands = was.is_some_and(|was| *was >= it.weight);
         it.in_document(new, stands)
     });
-    let mut changes = factors::findings(&new.templates, before);
+    let mut changes = lengths::findings(&new.templates, before);
     changes.extend(amounts::changes(&new.templates, before));
     let emptied = emptied::finding(before.templates, &new.templates);
     changes.extend(emptied.or_else(|| emptied::unknown(before, &new.templates)));

@@ -96,9 +96,9 @@ fn lengths_of_ten_times_those_in_force_need_force_and_a_tenth_does_not() {
         &[("a", "")],
         &[],
         &[
-            "template 1 (\"a\"): algorithm.lease_length: is 1m, 120 times less than the 2h in force: a \
+            "template 1 (\"a\"): algorithm.lease_length: is 1m, a tenth of the 2h in force, or less: a \
              client that reaches no server for so long loses its lease",
-            "template 1 (\"a\"): algorithm.refresh_interval: is 5s, 720 times less than the 1h in force: \
+            "template 1 (\"a\"): algorithm.refresh_interval: is 5s, a tenth of the 1h in force, or less: \
              servers get so many more requests",
         ],
     );
@@ -178,17 +178,17 @@ fn a_capacity_of_ten_times_that_in_force_or_a_tenth_needs_force() {
         (
             "100",
             "1",
-            Some("is 1, 100 times less than the 100 in force: clients get so much less"),
+            Some("is 1, 100 times less than the 100 in force"),
         ),
         (
             "100",
             "100000",
-            Some("is 100000, 1000 times the 100 in force: is there so much?"),
+            Some("is 100000, 1000 times the 100 in force"),
         ),
         (
             "100",
             "10",
-            Some("is 10, 10 times less than the 100 in force: clients get so much less"),
+            Some("is 10, 10 times less than the 100 in force"),
         ),
         ("100", "10.1", None),
         ("100", "999", None),
@@ -292,9 +292,16 @@ fn a_document_that_leaves_nothing_needs_force() {
     check(Some(&[("a", "")]), &[], &[], &[nothing]);
     check(None, &[], &[], &[nothing]);
     check(Some(&[]), &[], &[], &[]);
+    let others = "!resources: none of the templates in force is among them: requests for other resources are \
+                  refused, and their leases run down";
+    check(Some(&[("a", ""), ("b", "")]), &[("c", "")], &[], &[others]);
     check(Some(&[("a", ""), ("b", "")]), &[("b", "")], &[], &[]);
-    // No client is known to lose anything.
-    check(Some(&[("a", ""), ("b", "")]), &[("c", "")], &[], &[]);
+    check(
+        Some(&[("db/a", ""), ("db/b*", "")]),
+        &[("db/*", "")],
+        &[],
+        &[],
+    );
 }
 
 #[test]

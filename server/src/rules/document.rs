@@ -92,7 +92,7 @@ impl Found {
     }
 
     fn rules(&self) -> Rules {
-        Rules::load_bytes([(&*self.source, self.text.as_bytes())]).unwrap_or_default()
+        files::load([(&*self.source, self.text.as_bytes())]).unwrap_or_default()
     }
 }
 
@@ -243,7 +243,7 @@ pub fn check(domain: &str, bytes: &[u8]) -> Result<(), Problems> {
 /// Loads a document of any domain.
 fn load(source: &str, bytes: &[u8]) -> Result<(String, Rules), Problems> {
     check_bounds(1, bytes.len()).map_err(|it| problem(source, it))?;
-    let rules = Rules::load_bytes([(source, bytes)])?;
+    let rules = files::load([(source, bytes)])?;
     let domain = rules.domains().concat();
     check_domain(&domain).map_err(|it| problem(source, it))?;
     Ok((domain, rules))

@@ -11,7 +11,7 @@ use axum::Json;
 use axum::extract::{Query, State};
 use axum::http::{Extensions, HeaderMap};
 use doorward::rules::version_of;
-use doorward_documents::locate_bytes;
+use doorward_documents::{Kind as _, Located};
 use doorward_door::tasks::joined;
 use doorward_engine::node::mastership::Mastership;
 use doorward_proto::admin::v1 as wire;
@@ -114,10 +114,10 @@ impl Site {
         }
         let parse = move || {
             let _turn = turn;
-            locate_bytes(text.as_bytes(), "templates").err()
+            Located::parse("templates", text.as_bytes()).err()
         };
         let error = joined(tokio::task::spawn_blocking(parse)).await;
-        let problems = error.map(|error| error.by_line());
+        let problems = error.map(|error| Located::problems(&error));
         let problems = problems.unwrap_or_default().into_iter();
         let problems = problems.map(|(line, message)| wire::RuleProblem { line, message });
         problems.collect()

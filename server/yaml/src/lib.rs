@@ -34,15 +34,24 @@ pub struct Position {
     pub column: u64,
 }
 
-/// The first character of the document.
-impl Default for Position {
-    fn default() -> Self {
-        Self { line: 1, column: 1 }
-    }
+impl Position {
+    /// The first character of the document.
+    pub const START: Self = Self { line: 1, column: 1 };
 }
 
 /// The problem of a text that cannot be read, and its place.
 pub type Problem = (Position, String);
+
+/// A kind of documents.
+#[derive(Clone, Copy, Debug)]
+pub struct Format {
+    /// The largest document, in bytes.
+    pub bytes_max: usize,
+    /// Advice about a larger one, behind a semicolon.
+    pub if_larger: &'static str,
+    /// Advice about a second document in one text.
+    pub if_several: &'static str,
+}
 
 /// A value and where it stands.
 #[derive(Clone, Debug)]
@@ -165,79 +174,89 @@ pub fn shortened(text: &str) -> (&str, &'static str) {
     }
 }
 
-/// Reads a document of at most `bytes_max` bytes, and leaves what it means to the caller. None: there is nothing in it.
-///
-/// # Errors
-///
-/// If it is no text, no YAML, or too large.
-pub fn read(bytes: &[u8], bytes_max: usize) -> Result<Option<PlacedValue>, Problem> {
-    // The reader of a file stops behind the limit, perhaps in the middle of a character.
-    if bytes.len() > bytes_max {
-        return Err((Position::default(), too_large(bytes_max)));
+impl Format {
+    /// Reads a document, and leaves what it means to the caller. None: there is nothing in it.
+    ///
+    /// # Errors
+    ///
+    /// If it is no text, no YAML, or too large.
+    pub fn read(&self, bytes: &[u8]) -> Result<Option<PlacedValue>, Problem> {
+        // The reader of a file stops behind the limit, perhaps in the middle of a character.
+        if bytes.len() > self.bytes_max {
+            return Err((Position::START, self.too_large()));
+        }
+        let text = std::str::from_utf8(bytes).map_err(|error| {
+            let before = bytes.get(..error.valid_up_to()).unwrap_or_default();
+            let line = before.iter().filter(|byte| **byte == b'\n').count() as u64 + 1;
+            let message = "is not UTF-8 text; save it as UTF-8".to_owned();
+            (Position { line, column: 1 }, message)
+        })?;
+        let options = serde_saphyr::options! {
+            with_snippet: false,
+            emit_comments: false,
+            budget: serde_saphyr::budget! {
+                max_depth: DEPTH_MAX,
+                max_nodes: NODES_MAX,
+                max_events: 2 * NODES_MAX,
+                max_recorded_anchor_events: REPEATED_MAX,
+                max_total_scalar_bytes: 2 * text.len() + REPEATED_MAX,
+                enforce_alias_anchor_ratio: false,
+            },
+            alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: REPEATED_MAX },
+            // Numbers that are none, and keys given twice, are reported with their field. Despite its
+            // name this policy hands over both entries to who asks for them one by one, as we do.
+            non_finite_float_policy: NonFiniteFloatPolicy::PassThrough,
+            duplicate_keys: DuplicateKeyPolicy::LastWins,
+        };
+        serde_saphyr::from_str_with_options::<Option<PlacedValue>>(text, options)
+            .map_err(|error| self.no_document(&error))
     }
-    let text = std::str::from_utf8(bytes).map_err(|error| {
-        let before = bytes.get(..error.valid_up_to()).unwrap_or_default();
-        let line = before.iter().filter(|byte| **byte == b'\n').count() as u64 + 1;
-        let message = "is not UTF-8 text; save it as UTF-8".to_owned();
-        (Position { line, column: 1 }, message)
-    })?;
-    let options = serde_saphyr::options! {
-        with_snippet: false,
-        emit_comments: false,
-        budget: serde_saphyr::budget! {
-            max_depth: DEPTH_MAX,
-            max_nodes: NODES_MAX,
-            max_events: 2 * NODES_MAX,
-            max_recorded_anchor_events: REPEATED_MAX,
-            max_total_scalar_bytes: 2 * text.len() + REPEATED_MAX,
-            enforce_alias_anchor_ratio: false,
-        },
-        alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: REPEATED_MAX },
-        // Numbers that are none, and keys given twice, are reported with their field. Despite its
-        // name this policy hands over both entries to who asks for them one by one, as we do.
-        non_finite_float_policy: NonFiniteFloatPolicy::PassThrough,
-        duplicate_keys: DuplicateKeyPolicy::LastWins,
-    };
-    serde_saphyr::from_str_with_options::<Option<PlacedValue>>(text, options)
-        .map_err(|error| no_document(&error, bytes_max))
-}
 
-/// The problem of a document that is too large. Its size is unknown: the reader of a file stops
-/// behind the limit.
-fn too_large(bytes_max: usize) -> String {
-    format!("is larger than the {bytes_max} bytes that a document may have")
-}
+    /// The problem of a document that is too large. Its size is unknown: the reader of a file stops
+    /// behind the limit.
+    fn too_large(&self) -> String {
+        let (most, advice) = (self.bytes_max, self.if_larger);
+        format!("is larger than the {most} bytes that a document may have{advice}")
+    }
 
-/// The problem of a text that the YAML parser refuses.
-fn no_document(error: &YamlError, bytes_max: usize) -> Problem {
-    let place = error.location().map_or(Position::default(), |it| Position {
-        line: it.line().max(1),
-        column: it.column().max(1),
-    });
-    // The place is ours to say; the rest of the first line says what is wrong.
-    let message = error.render();
-    let message = message.lines().next().unwrap_or_default();
-    let message = message.strip_prefix("error: ").unwrap_or(message);
-    let message = message.split(" at line ").next().unwrap_or_default();
-    let starts = |start: &str| message.starts_with(start);
-    let message = if starts("multiple YAML documents") {
-        "a second document starts here; write it into another file".to_owned()
-    } else if starts("budget breached: Depth") {
-        format!("is in more than the {DEPTH_MAX} maps and lists in one another that there may be")
-    } else if starts("budget breached: Nodes") || starts("budget breached: Events") {
-        too_large(bytes_max)
-    } else if starts("alias replay") || starts("budget breached") {
-        // Of anchors, aliases, merged maps, or what these repeat.
-        "aliases repeat too much; write the values out".to_owned()
-    } else if starts("recursive references") {
-        // The parser's words for it are about its own types.
-        "is a cycle: what this refers to contains it; write it out, without the alias".to_owned()
-    } else if message.contains("alias") {
-        format!("is no YAML: {message}; a text that starts with '*' needs quotes")
-    } else {
-        format!("is no YAML: {message}")
-    };
-    (place, message)
+    /// The problem of a text that the YAML parser refuses.
+    fn no_document(&self, error: &YamlError) -> Problem {
+        let place = error
+            .location()
+            .map_or(Position::START, |location| Position {
+                line: location.line().max(1),
+                column: location.column().max(1),
+            });
+        // The place is ours to say; the rest of the first line says what is wrong.
+        let message = error.render();
+        let message = message.lines().next().unwrap_or_default();
+        let message = message.strip_prefix("error: ").unwrap_or(message);
+        let message = message
+            .split_once(" at line ")
+            .map_or(message, |(message, _)| message);
+        let starts = |start: &str| message.starts_with(start);
+        let message = if starts("multiple YAML documents") {
+            format!("a second document starts here; {}", self.if_several)
+        } else if starts("budget breached: Depth") {
+            format!(
+                "is in more than the {DEPTH_MAX} maps and lists in one another that there may be"
+            )
+        } else if starts("budget breached: Nodes") || starts("budget breached: Events") {
+            self.too_large()
+        } else if starts("alias replay") || starts("budget breached") {
+            // Of anchors, aliases, merged maps, or what these repeat.
+            "aliases repeat too much; write the values out".to_owned()
+        } else if starts("recursive references") {
+            // The parser's words for it are about its own types.
+            "is a cycle: what this refers to contains it; write it out, without the alias"
+                .to_owned()
+        } else if message.contains("alias") {
+            format!("is no YAML: {message}; a text that starts with '*' needs quotes")
+        } else {
+            format!("is no YAML: {message}")
+        };
+        (place, message)
+    }
 }
 
 impl<'de> Deserialize<'de> for PlacedValue {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use doorward_session::time::tolerance::Tolerance;
-use doorward_yaml::{PlacedValue, Position, Value};
+use doorward_yaml::{Format as Yaml, PlacedValue, Position, Value};
 
 use crate::mutate::Format;
 use crate::runner::fuzz;
@@ -19,7 +19,7 @@ fn read(bytes: &[u8]) {
         assert!(tolerance >= Tolerance::LEAST && tolerance <= Tolerance::MOST);
     }
     let written = PlacedValue {
-        place: Position::default(),
+        place: Position::START,
         source: 0..0,
         value: Value::Text(text.to_string()),
     };
@@ -29,7 +29,12 @@ fn read(bytes: &[u8]) {
         let shown = humantime(span);
         assert_eq!(shown.value.as_duration(), Some(span), "{shown:?}");
     }
-    if let Ok(Some(node)) = doorward_yaml::read(bytes, 1 << 20) {
+    let format = Yaml {
+        bytes_max: 1 << 20,
+        if_larger: "",
+        if_several: "",
+    };
+    if let Ok(Some(node)) = format.read(bytes) {
         let _ = (node.value.described(), node.value.as_number(), same(&node));
     }
 }
@@ -37,7 +42,7 @@ fn read(bytes: &[u8]) {
 fn humantime(span: Duration) -> PlacedValue {
     let value = format!("{}s {}ns", span.as_secs(), span.subsec_nanos());
     PlacedValue {
-        place: Position::default(),
+        place: Position::START,
         source: 0..0,
         value: Value::Text(value),
     }

@@ -4,6 +4,7 @@ use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 use std::time::UNIX_EPOCH;
 
+use doorward_documents::Kind;
 use doorward_etcd::documents::{DocumentEdit, VersionKind};
 use serde_json::json;
 
@@ -11,7 +12,7 @@ use super::author::Author;
 use super::flags::{ChangeFlags, Search};
 use super::preview::Preview;
 use super::show::{self, about};
-use super::{Document, Shown, Standing, Store, WriteResult, lines};
+use super::{Document, Effect, Shown, Standing, Store, WriteResult, lines};
 use crate::common::Output;
 use crate::failure::Failure;
 use crate::output;
@@ -56,7 +57,7 @@ pub(super) async fn rollback<K: Shown>(
 
 /// Outcome of a change.
 #[derive(Debug)]
-pub(super) enum Changed<K: Shown> {
+pub(super) enum Changed<K: Kind> {
     /// It is done, or there was nothing to do.
     Done,
     /// The operator wants to edit it again.
@@ -126,7 +127,7 @@ impl<'a> Changer<'a> {
     }
 
     /// Fails if another version is in force than the operator expects.
-    fn check_expected<K: Shown>(&self, seen: &Standing<K>) -> Result<(), Failure> {
+    fn check_expected<K: Kind>(&self, seen: &Standing<K>) -> Result<(), Failure> {
         let number = seen.revision();
         let is_met = |it: &u64| *it == 0 || number == Some(*it);
         let Some(expected) = self.flags.expect.filter(|it| !is_met(it)) else {
@@ -175,7 +176,7 @@ impl<'a> Changer<'a> {
         } else {
             preview.write(&mut output::stdout(), color.of_stdout(), self.flags.force)?;
         }
-        if let (Some(refusal), false) = (preview.effect.refusal, self.flags.force) {
+        if let (Some(refusal), false) = (preview.effect.refusal(), self.flags.force) {
             return Ok(Changed::Unforced(refusal));
         }
         if self.asks()
@@ -218,7 +219,7 @@ impl<'a> Changer<'a> {
     }
 
     /// Prints what another writer did meanwhile.
-    fn tell_overtaken<K: Shown>(
+    fn tell_overtaken<K: Kind>(
         &self,
         seen: &Standing<K>,
         now: &Standing<K>,
@@ -242,7 +243,7 @@ impl<'a> Changer<'a> {
 }
 
 /// Asks whether to write. None: yes.
-fn ask<K: Shown>(may_edit: bool) -> Result<Option<Changed<K>>, Failure> {
+fn ask<K: Kind>(may_edit: bool) -> Result<Option<Changed<K>>, Failure> {
     let question = match may_edit {
         true => "Apply? [y/N, e: edit again] ",
         false => "Apply? [y/N] ",

@@ -4,11 +4,13 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use doorward_documents::Kind;
 use doorward_etcd::DocumentPlace;
 use serde_json::json;
 
 use super::author::plain;
 use super::flags::Search;
+use super::preview::write_need;
 use super::{Change, Document, Effect, Shown, Store, counted};
 use crate::common::{Common, Output};
 use crate::failure::Failure;
@@ -61,7 +63,7 @@ pub(crate) async fn files<K: Shown>(
                 };
                 let effect = print(common, change).await?;
                 let palette = common.color.of_stderr();
-                effect.write_need(&document.name, &mut output::stderr(), palette)?;
+                write_need(&effect, &document.name, &mut output::stderr(), palette)?;
                 valid.push(document);
             }
             Err(error) => {
@@ -96,7 +98,7 @@ pub(super) async fn in_force<K: Shown>(store: &Store<'_>) -> Result<(), Failure>
 }
 
 /// Returns the document that files would replace and its place, as far as they are known.
-async fn former<'a, K: Shown>(
+async fn former<'a, K: Kind>(
     common: &'a Common,
     at: Option<&DocumentPlace>,
 ) -> Result<(Option<Store<'a>>, Option<K>), Failure> {
@@ -119,14 +121,15 @@ async fn former<'a, K: Shown>(
 }
 
 /// Prints the parts of a document, and the warnings.
-async fn print<K: Shown>(common: &Common, change: Change<'_, K>) -> Result<Effect, Failure> {
+async fn print<K: Shown>(common: &Common, change: Change<'_, K>) -> Result<K::Effect, Failure> {
     let (name, new, noun) = (change.name, change.new, K::NOUN);
     let changes = |old: &K| !K::changes(old, new).is_empty();
     let asks = K::IS_LEASED && change.old.is_some_and(changes);
     let effect = K::effect(change, asks).await;
     let mut out = output::stdout();
     if common.output == Output::Json {
-        let warnings = effect.json.get("warnings");
+        let shown = effect.to_json();
+        let warnings = shown.get("warnings");
         let message =
             json!({"file": name, format!("{noun}s"): new.to_json(), "warnings": warnings});
         output::json(&mut out, &message)?;

@@ -5,22 +5,21 @@ use std::fs;
 use std::io::{self, Read, Write};
 use std::path::Path;
 
-use doorward::rules::document::DOCUMENT_BYTES_MAX;
+use doorward_documents::Kind;
 
-use super::Shown;
 use crate::failure::Failure;
 use crate::output;
 
 /// A document under its name.
 #[derive(Debug)]
-pub(crate) struct Document<K: Shown> {
+pub(crate) struct Document<K: Kind> {
     /// For messages.
     pub(crate) name: String,
     pub(crate) bytes: Vec<u8>,
     pub(crate) read: Result<K, K::Error>,
 }
 
-impl<K: Shown> Document<K> {
+impl<K: Kind> Document<K> {
     pub(crate) fn new(name: &str, bytes: Vec<u8>) -> Self {
         Self {
             name: name.to_owned(),
@@ -35,7 +34,7 @@ impl<K: Shown> Document<K> {
             name if name == "-" => "standard input".to_owned(),
             name => name.into_owned(),
         };
-        read(path)
+        read(path, K::BYTES_MAX)
             .map(|bytes| Self::new(&name, bytes))
             .map_err(|error| {
                 let advice = match path.is_dir() {
@@ -67,9 +66,9 @@ impl<K: Shown> Document<K> {
     }
 }
 
-/// Not more than the largest document may have, and one byte to know that it has more.
-fn read(file: &Path) -> io::Result<Vec<u8>> {
-    let most = DOCUMENT_BYTES_MAX as u64 + 1;
+/// Not more than a document may have, and one byte to know that it has more.
+fn read(file: &Path, bytes_max: usize) -> io::Result<Vec<u8>> {
+    let most = bytes_max as u64 + 1;
     let mut bytes = Vec::new();
     if file == Path::new("-") {
         io::stdin().take(most).read_to_end(&mut bytes)?;

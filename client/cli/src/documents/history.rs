@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use doorward_documents::Kind;
 use doorward_etcd::documents::Recorded;
 use serde_json::{Value, json};
 
@@ -46,7 +47,7 @@ pub(super) async fn run<K: Shown>(store: &Store<'_>, count: usize) -> Result<(),
 }
 
 /// Prints remarks below the table.
-fn note<K: Shown>(
+fn note<K: Kind>(
     out: &mut impl Write,
     store: &Store<'_>,
     standing: &Standing<K>,

@@ -59,11 +59,13 @@ pub(crate) fn stripped(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use doorward_documents::{Kind, Located};
+
     use super::*;
 
     fn marked(text: &str) -> String {
         let error = doorward_documents::parse_yaml(text, "test").unwrap_err();
-        super::marked(text, &error.by_line())
+        super::marked(text, &Located::problems(&error))
     }
 
     #[test]

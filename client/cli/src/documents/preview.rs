@@ -7,8 +7,29 @@ use serde_json::{Value, json};
 
 use super::author::plain;
 use super::flags::Search;
-use super::parts::ChangeLine;
 use super::{Change, Document, Effect, Shown, Standing, Store, counted, lines};
+
+/// Change in meaning, in one line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ChangeLine {
+    /// `+`, `-` or `~`.
+    pub(crate) sign: char,
+    pub(crate) text: String,
+}
+
+impl ChangeLine {
+    pub(crate) fn new(sign: char, text: String) -> Self {
+        Self { sign, text }
+    }
+
+    fn tone(&self) -> Tone {
+        match self.sign {
+            '+' => Tone::Good,
+            '-' => Tone::Bad,
+            _ => Tone::Partial,
+        }
+    }
+}
 
 /// Preview of a change.
 #[derive(Debug)]
@@ -18,7 +39,7 @@ pub(crate) struct Preview<'a, K: Shown> {
     new: &'a Document<K>,
     /// Changes in meaning. None: unknown, since one of the documents is invalid.
     changes: Option<Vec<ChangeLine>>,
-    pub(crate) effect: Effect,
+    pub(crate) effect: K::Effect,
 }
 
 impl<'a, K: Shown> Preview<'a, K> {
@@ -35,7 +56,7 @@ impl<'a, K: Shown> Preview<'a, K> {
         let is = new.read.as_ref().ok();
         let changes = was.zip(is).map(|(was, is)| K::changes(was, is));
         let effect = match is {
-            None => Effect::default(),
+            None => K::Effect::default(),
             Some(is) => {
                 let change = Change {
                     name: &new.name,
@@ -77,9 +98,9 @@ impl<'a, K: Shown> Preview<'a, K> {
         self.write_parts(out, palette)?;
         self.effect.write_warnings(out, palette)?;
         if !is_forced {
-            self.effect.write_need(&self.new.name, out, palette)?;
+            write_need(&self.effect, &self.new.name, out, palette)?;
         }
-        out.write_all(&self.effect.text)
+        self.effect.write(out, palette)
     }
 
     fn write_parts(&self, out: &mut impl Write, palette: Palette) -> io::Result<()> {
@@ -91,7 +112,7 @@ impl<'a, K: Shown> Preview<'a, K> {
             (Some(lines), _) => {
                 writeln!(out, "by {noun}:")?;
                 for line in lines {
-                    let text = format!("  {}", plain(&line.to_string()));
+                    let text = format!("  {} {}", line.sign, plain(&line.text));
                     writeln!(out, "{}", palette.paint(line.tone(), &text))?;
                 }
                 return Ok(());
@@ -112,12 +133,28 @@ impl<'a, K: Shown> Preview<'a, K> {
 
     /// For programs. Its field names are an interface.
     pub(crate) fn to_json(&self) -> Value {
+        let text = |line: &ChangeLine| format!("{} {}", line.sign, line.text);
         let lines = self.changes.as_ref();
-        let lines: Option<Vec<String>> =
-            lines.map(|lines| lines.iter().map(ToString::to_string).collect());
-        let mut shown = self.effect.json.clone();
-        shown["different"] = json!(!self.is_same());
-        shown[format!("{}s", K::NOUN)] = json!(lines);
+        let lines: Option<Vec<String>> = lines.map(|lines| lines.iter().map(text).collect());
+        let mut shown = self.effect.to_json();
+        if let Some(fields) = shown.as_object_mut() {
+            fields.insert("different".to_owned(), json!(!self.is_same()));
+            fields.insert(format!("{}s", K::NOUN), json!(lines));
+        }
         shown
     }
+}
+
+/// Says that a change needs `--force`, if it does.
+pub(crate) fn write_need(
+    effect: &impl Effect,
+    name: &str,
+    out: &mut impl Write,
+    palette: Palette,
+) -> io::Result<()> {
+    if effect.refusal().is_none() {
+        return Ok(());
+    }
+    let message = format!("{name}: this change needs --force, which --yes does not imply");
+    writeln!(out, "{}", palette.paint(Tone::Bad, &plain(&message)))
 }

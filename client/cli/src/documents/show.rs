@@ -3,19 +3,21 @@
 //! The document goes to standard output byte for byte, so that `show > f` and `apply f` change
 //! nothing; what is known of it goes to standard error.
 
+use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 
+use doorward_documents::Kind;
 use doorward_etcd::documents::{StoredDocument, Version};
 use serde_json::json;
 
 use super::author::plain;
-use super::{Document, Shown, Standing, Store};
+use super::{Document, Standing, Store};
 use crate::common::Output;
 use crate::failure::Failure;
 use crate::output;
 use doorward_pages::terminal::Tone;
 
-pub(super) async fn run<K: Shown>(store: &Store<'_>, revision: Option<u64>) -> Result<(), Failure> {
+pub(super) async fn run<K: Kind>(store: &Store<'_>, revision: Option<u64>) -> Result<(), Failure> {
     let mut standing = store.read::<K>().await?;
     let (document, version, is_in_force) = match revision {
         Some(number) => {
@@ -65,11 +67,25 @@ pub(super) async fn run<K: Shown>(store: &Store<'_>, revision: Option<u64>) -> R
         let problem = format!("the document is INVALID: {count} problem{s}; check lists them");
         writeln!(output::stderr(), "{}", palette.paint(Tone::Bad, &problem))?;
     }
-    // On a terminal, everything can be seen.
-    Ok(match io::stdout().is_terminal() {
-        true => output::stdout().write_all(&document.bytes)?,
-        false => io::stdout().write_all(&document.bytes)?,
-    })
+    let shown = as_shown(&document.bytes, io::stdout().is_terminal());
+    if matches!(shown, Cow::Owned(_)) {
+        let note = "characters that cannot be seen are shown as their numbers, on a terminal only";
+        writeln!(output::stderr(), "{}", palette.paint(Tone::Bad, note))?;
+    }
+    Ok(io::stdout().write_all(&shown)?)
+}
+
+/// Returns a document byte for byte, so that a redirect keeps it as it was written. On a terminal all characters are
+/// made visible.
+fn as_shown(document: &[u8], is_terminal: bool) -> Cow<'_, [u8]> {
+    if !is_terminal {
+        return Cow::Borrowed(document);
+    }
+    let text = String::from_utf8_lossy(document);
+    match plain(&text) {
+        shown if shown == text => Cow::Borrowed(document),
+        shown => Cow::Owned(shown.into_owned().into_bytes()),
+    }
 }
 
 /// The version in force. None: there is no document, or it is not the newest version.
@@ -100,7 +116,7 @@ pub(crate) fn about(version: &Version) -> String {
 }
 
 /// There is no document.
-pub(crate) fn nothing<K: Shown>(store: &Store<'_>, standing: &Standing<K>) -> Failure {
+pub(crate) fn nothing<K: Kind>(store: &Store<'_>, standing: &Standing<K>) -> Failure {
     let (name, noun) = (store.name(), K::NOUN);
     Failure::No(match standing.stored.numbers.first() {
         None => {
@@ -128,4 +144,20 @@ pub(crate) fn nothing<K: Shown>(store: &Store<'_>, standing: &Standing<K>) -> Fa
 /// A count, and the ending of what is counted.
 pub(crate) fn counted(count: usize) -> (usize, &'static str) {
     (count, if count == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_document_is_what_was_written_but_on_a_terminal_everything_can_be_seen() {
+        let evil = "a: 1 # \u{1b}[2J\u{202e}\n".as_bytes();
+        let shown = r"a: 1 # \u{1b}[2J\u{202e}";
+        assert_eq!(as_shown(evil, false), evil);
+        assert_eq!(as_shown(evil, true), format!("{shown}\n").as_bytes());
+        for plain in ["a: 1\n\tb\n", "ä"] {
+            assert!(matches!(as_shown(plain.as_bytes(), true), Cow::Borrowed(_)));
+        }
+    }
 }

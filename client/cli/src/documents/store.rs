@@ -1,15 +1,16 @@
 //! The place of a document, in etcd or in a file, to all commands alike.
 
 use std::borrow::Cow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use doorward_documents::Kind;
 use doorward_etcd::documents::{self, DocumentEdit, Recorded, StoredDocument, Version, WriteError};
 use doorward_etcd::layout::DocumentKeys;
 use doorward_etcd::{DocumentPlace, EtcdConfig, EtcdConnection};
 
 use super::file;
-use super::{Document, Shown, show};
+use super::{Document, show};
 use crate::common::Common;
 use crate::failure::Failure;
 
@@ -33,14 +34,14 @@ enum Kept {
 
 /// The document in force.
 #[derive(Debug)]
-pub(crate) struct Standing<K: Shown> {
+pub(crate) struct Standing<K: Kind> {
     /// None: there is none.
     pub(crate) document: Option<Document<K>>,
     /// The same as bytes, with what etcd knows of its history.
     pub(crate) stored: StoredDocument,
 }
 
-impl<K: Shown> Standing<K> {
+impl<K: Kind> Standing<K> {
     /// Returns the document as text; an empty one if there is none.
     pub(crate) fn text(&self) -> Cow<'_, str> {
         let document = self.document.as_ref();
@@ -64,7 +65,7 @@ pub(crate) enum WriteResult {
 
 impl<'a> Store<'a> {
     /// Returns the store at a place, without a connection. None: the key of the kind, if etcd is known.
-    pub(crate) fn open<K: Shown>(
+    pub(crate) fn open<K: Kind>(
         common: &'a Common,
         at: Option<&DocumentPlace>,
     ) -> Result<Self, Failure> {
@@ -107,8 +108,16 @@ impl<'a> Store<'a> {
         matches!(self.kept, Kept::Etcd { .. })
     }
 
+    /// Returns the file. None: it is in etcd.
+    pub(crate) fn file(&self) -> Option<&Path> {
+        match &self.kept {
+            Kept::File(path) => Some(path),
+            Kept::Etcd { .. } => None,
+        }
+    }
+
     /// Reads the document in force and the list of versions.
-    pub(crate) async fn read<K: Shown>(&self) -> Result<Standing<K>, Failure> {
+    pub(crate) async fn read<K: Kind>(&self) -> Result<Standing<K>, Failure> {
         let stored = match &self.kept {
             Kept::Etcd { config, keys } => {
                 documents::read(&mut EtcdConnection::new(config.clone()), keys).await?
@@ -124,7 +133,7 @@ impl<'a> Store<'a> {
     }
 
     /// Reads the document in force.
-    pub(crate) async fn in_force<K: Shown>(&self) -> Result<Document<K>, Failure> {
+    pub(crate) async fn in_force<K: Kind>(&self) -> Result<Document<K>, Failure> {
         let mut standing = self.read::<K>().await?;
         let document = standing.document.take();
         document.ok_or_else(|| show::nothing(self, &standing))

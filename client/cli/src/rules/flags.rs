@@ -4,11 +4,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use doorward::rules::Rules;
+use doorward_documents::Kind;
 use doorward_etcd::DocumentPlace;
 
-use crate::documents::Shown;
 use crate::documents::flags::DocumentCommand;
+use crate::rules::document::RuleDocument;
 use crate::rules::request::TriedRequest;
 
 const EXAMPLES: &str = "\
@@ -29,7 +29,7 @@ Examples:
 pub(crate) struct RulesFlags {
     /// Where the rules are: etcd:KEY or a file
     /// [default: etcd:/doorward/rules, if --etcd-endpoints are given].
-    #[arg(long, value_name = "PLACE", env = Rules::VARIABLE)]
+    #[arg(long, value_name = "PLACE", env = RuleDocument::VARIABLE)]
     pub(crate) at: Option<DocumentPlace>,
     #[command(subcommand)]
     pub(crate) command: RulesCommand,

@@ -15,6 +15,7 @@ use crate::common::{Common, Output};
 use crate::documents::{Document, Store};
 use crate::failure::Failure;
 use crate::output;
+use crate::rules::document::RuleDocument;
 use crate::rules::flags::TryFlags;
 use crate::rules::request::TriedRequest;
 
@@ -24,10 +25,10 @@ pub(crate) async fn run(
     flags: &TryFlags,
 ) -> Result<(), Failure> {
     let rules = match &flags.file {
-        Some(file) => Document::<Rules>::read(file)?,
-        None => Store::open::<Rules>(common, at)?.in_force().await?,
+        Some(file) => Document::<RuleDocument>::read(file)?,
+        None => Store::open::<RuleDocument>(common, at)?.in_force().await?,
     };
-    let rules = rules.valid("")?.clone();
+    let rules = rules.valid("")?.0.clone();
     // A valid document has one domain.
     let domain = rules.domains().first().copied().unwrap_or_default();
     note_unknown_keys(&rules, domain, &flags.request)?;

@@ -1,10 +1,9 @@
 //! The flags of `doorward templates`.
 
 use clap::Args;
-use doorward_documents::Located;
+use doorward_documents::{Kind, Located};
 use doorward_etcd::DocumentPlace;
 
-use crate::documents::Shown;
 use crate::documents::flags::DocumentCommand;
 
 const EXAMPLES: &str = "\

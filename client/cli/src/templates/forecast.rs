@@ -6,9 +6,8 @@ use doorward_documents::warnings::{InForceBefore, Warning, warnings};
 use doorward_documents::{Located, PROBLEMS_SHOWN_MAX};
 use doorward_pages::terminal::{Cell, Palette, Table, Tone, cell};
 use doorward_session::visible::line;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::common::Output;
 use crate::documents::author::plain;
 use crate::documents::flags::Search;
 use crate::documents::{Change, Effect, counted, refusal};
@@ -16,123 +15,158 @@ use crate::failure::Failure;
 use crate::granted::{number, span};
 use crate::templates::plan::{self, NAMED_MAX, NamedClient, Planned, ResourcePlan};
 
+/// Warnings that people are shown at most.
+const WARNINGS_SHOWN: usize = 20;
+
 /// Child servers of a resource that are listed: those whose amounts change most.
 const CHILDREN_MAX: usize = 10;
 
 /// Reasons that are listed why clients are not named.
 const UNNAMED_MAX: usize = 3;
 
-/// Warns, and asks a server for the plan.
-pub(super) async fn effect(change: Change<'_, Located>, asks: bool) -> Effect {
-    let plan = match change.store {
-        Some(store) if asks => Some(plan::ask(store.common, &change.text, change.search).await),
-        _ => None,
-    };
-    let truth = match (change.store, &plan) {
-        (Some(store), Some(Ok(Planned { plan, .. }))) => {
-            plan::elsewhere(&plan.node, &plan.source, store)
-        }
-        // A server of an earlier release makes no plans, but says what it reads.
-        (Some(store), Some(Err(Failure::No(_)))) => plan::root_elsewhere(store).await,
-        _ => None,
-    };
-    let known = plan.as_ref().and_then(|plan| plan.as_ref().ok());
-    let unknown = plan.as_ref().and_then(|plan| match plan {
-        Ok(it) => it.plan.missing(span),
-        Err(_) => Some("no server says who holds leases".to_owned()),
-    });
-    let before = InForceBefore {
-        templates: change.old.map(|old| &old.templates),
-        in_use: match known {
-            Some(it) if truth.is_none() => &it.plan.resources,
-            _ => &[],
-        },
-        unknown: unknown.as_deref(),
-        was_in_force: change.was_in_force,
-    };
-    let mut effect = warned(change.name, &warnings(change.new, &before));
-    if let Some(truth) = &truth {
-        effect.refusal = Some(refusal(truth));
-    }
-    if let Some(store) = change.store {
-        let palette = match store.common.output {
-            Output::Json => store.common.color.of_stderr(),
-            _ => store.common.color.of_stdout(),
-        };
-        // Writing to memory cannot fail.
-        let (out, truth) = (&mut effect.text, truth.as_deref());
-        let _ = write(out, truth, plan.as_ref(), change.search, palette);
-    }
-    let listed = known.map(|plan| match &change.search.resource {
-        None => plan.plan.resources.as_slice(),
-        Some(_) => plan.found.as_slice(),
-    });
-    let problem = plan.as_ref().and_then(|plan| plan.as_ref().err());
-    effect.json = json!({
-        "warnings": effect.json,
-        "needs_force": effect.refusal.is_some(),
-        "resources": listed,
-        "resources_unaffected": known.map(|it| it.plan.unchanged),
-        "resources_problem": problem.map(ToString::to_string),
-        "unheard_ms": known.and_then(|it| it.plan.unheard_ms),
-        "gone_children": known.map(|it| &it.plan.gone),
-        "resources_templates_source": known.map(|it| &it.plan.source),
-    });
-    effect
+/// Forecast of a change.
+#[derive(Debug, Default)]
+pub(crate) struct Forecast {
+    /// Name of the new document.
+    name: String,
+    warnings: Vec<Warning>,
+    /// The plan, or the reason why there is none. None: no server was asked.
+    plan: Option<Result<Planned, String>>,
+    /// Where the truth is, if no server reads the templates that change.
+    truth: Option<String>,
+    search: Search,
 }
 
-/// Returns the warnings about a document as an effect, whose JSON is their list.
-fn warned(name: &str, warnings: &[Warning]) -> Effect {
-    let line = |warning: &Warning| {
-        let tone = match warning.needs_force() {
-            true => Tone::Bad,
-            false => Tone::Partial,
+impl Forecast {
+    /// Warns, and asks a server for the plan.
+    pub(super) async fn new(change: Change<'_, Located>, asks: bool) -> Self {
+        let plan = match change.store {
+            Some(store) if asks => Some(plan::ask(store.common, &change.text, change.search).await),
+            _ => None,
         };
+        let truth = match (change.store, &plan) {
+            (Some(store), Some(Ok(Planned { plan, .. }))) => {
+                plan::elsewhere(&plan.node, &plan.source, store)
+            }
+            // A server of an earlier release makes no plans, but says what it reads.
+            (Some(store), Some(Err(Failure::No(_)))) => plan::root_elsewhere(store).await,
+            _ => None,
+        };
+        let known = plan.as_ref().and_then(|plan| plan.as_ref().ok());
+        let unknown = plan.as_ref().and_then(|plan| match plan {
+            Ok(it) => it.plan.missing(span),
+            Err(_) => Some("no server says who holds leases".to_owned()),
+        });
+        let before = InForceBefore {
+            templates: change.old.map(|old| &old.templates),
+            in_use: match known {
+                Some(it) if truth.is_none() => &it.plan.resources,
+                _ => &[],
+            },
+            unknown: unknown.as_deref(),
+            was_in_force: change.was_in_force,
+        };
+        Self {
+            name: change.name.to_owned(),
+            warnings: warnings(change.new, &before),
+            truth,
+            plan: plan.map(|plan| plan.map_err(|failure| failure.to_string())),
+            search: change.search.clone(),
+        }
+    }
+
+    fn planned(&self) -> Option<&Planned> {
+        self.plan.as_ref()?.as_ref().ok()
+    }
+
+    fn line(&self, warning: &Warning) -> String {
+        let (name, problem) = (&self.name, &warning.problem);
+        let (line, column) = (problem.line, problem.column);
         let stands = match warning.stands {
             true => " (so it is in force already)",
             false => "",
         };
-        let problem = &warning.problem;
-        let (line, column) = (problem.line, problem.column);
-        let text = format!("{name}:{line}:{column}: warning: {problem}{stands}");
-        (tone, text)
-    };
-    let mut forced = warnings.iter().filter(|it| it.needs_force());
-    let refused = forced.next().map(|first| {
-        let more = match counted(forced.count()) {
-            (0, _) => String::new(),
-            (more, s) => format!(" (and {more} warning{s} more)"),
-        };
-        refusal(&format!("{}{more}", line(first).1))
-    });
-    let list = warnings.iter().take(PROBLEMS_SHOWN_MAX);
-    Effect {
-        warnings: warnings.iter().map(line).collect(),
-        refusal: refused,
-        json: list.map(Warning::to_json).collect(),
-        ..Effect::default()
+        format!("{name}:{line}:{column}: warning: {problem}{stands}")
     }
 }
 
-fn write(
-    out: &mut impl Write,
-    truth: Option<&str>,
-    plan: Option<&Result<Planned, Failure>>,
-    search: &Search,
-    palette: Palette,
-) -> io::Result<()> {
-    if let Some(truth) = truth {
-        writeln!(out, "{}", palette.paint(Tone::Bad, &line(truth)))?;
-    }
-    match plan {
-        None => Ok(()),
-        Some(Err(problem)) => {
-            let problem = plain(&problem.to_string()).replace('\n', "; ");
-            let message =
-                format!("only texts are compared; what clients would have is unknown: {problem}");
-            writeln!(out, "{}", palette.paint(Tone::Partial, &message))
+/// Returns all warnings in one text. None: there are none.
+fn text(warnings: &[Warning]) -> Option<String> {
+    let said = warnings.iter().take(PROBLEMS_SHOWN_MAX);
+    let said: Vec<String> = said.map(|it| it.problem.to_string()).collect();
+    (!said.is_empty()).then(|| said.join("\n"))
+}
+
+fn counted_warnings(count: usize) -> String {
+    let (count, s) = counted(count);
+    format!("{count} warning{s}")
+}
+
+impl Effect for Forecast {
+    fn write_warnings(&self, out: &mut impl Write, palette: Palette) -> io::Result<()> {
+        for warning in self.warnings.iter().take(WARNINGS_SHOWN) {
+            let tone = if warning.needs_force() {
+                Tone::Bad
+            } else {
+                Tone::Partial
+            };
+            let line = self.line(warning);
+            writeln!(out, "{}", palette.paint(tone, &plain(&line)))?;
         }
-        Some(Ok(plan)) => write_plan(out, plan, search, palette),
+        let more = self.warnings.len().saturating_sub(WARNINGS_SHOWN);
+        if more > 0 {
+            writeln!(out, "and {} more", counted_warnings(more))?;
+        }
+        Ok(())
+    }
+
+    fn refusal(&self) -> Option<String> {
+        let unread = self.truth.as_deref().map(refusal);
+        unread.or_else(|| {
+            let mut forced = self.warnings.iter().filter(|it| it.needs_force());
+            let first = self.line(forced.next()?);
+            let more = match forced.count() {
+                0 => String::new(),
+                count => format!(" (and {} more)", counted_warnings(count)),
+            };
+            Some(refusal(&format!("{first}{more}")))
+        })
+    }
+
+    fn write(&self, out: &mut impl Write, palette: Palette) -> io::Result<()> {
+        if let Some(truth) = &self.truth {
+            writeln!(out, "{}", palette.paint(Tone::Bad, &line(truth)))?;
+        }
+        match &self.plan {
+            None => Ok(()),
+            Some(Err(problem)) => {
+                let problem = plain(problem).replace('\n', "; ");
+                let message = format!(
+                    "only texts are compared; what clients would have is unknown: {problem}"
+                );
+                writeln!(out, "{}", palette.paint(Tone::Partial, &message))
+            }
+            Some(Ok(plan)) => write_plan(out, plan, &self.search, palette),
+        }
+    }
+
+    fn to_json(&self) -> Value {
+        let plan = self.planned();
+        let listed = plan.map(|plan| match &self.search.resource {
+            None => plan.plan.resources.as_slice(),
+            Some(_) => plan.found.as_slice(),
+        });
+        json!({
+            "warning": text(&self.warnings),
+            "warnings": self.warnings.iter().take(PROBLEMS_SHOWN_MAX).map(Warning::to_json).collect::<Value>(),
+            "needs_force": self.refusal().is_some(),
+            "resources": listed,
+            "resources_unaffected": plan.map(|it| it.plan.unchanged),
+            "resources_problem": self.plan.as_ref().and_then(|plan| plan.as_ref().err()),
+            "unheard_ms": plan.and_then(|it| it.plan.unheard_ms),
+            "gone_children": plan.map(|it| &it.plan.gone),
+            "resources_templates_source": plan.map(|it| &it.plan.source),
+        })
     }
 }
 
@@ -371,7 +405,7 @@ mod tests {
     use super::*;
 
     /// A forecast of templates with these globs and the capacity 0. Only the first one is in force.
-    fn forecast(globs: &[String]) -> Effect {
+    fn forecast(globs: &[String]) -> Forecast {
         let located = |globs: &[String]| {
             let mut text = "resources:".to_owned();
             for glob in globs {
@@ -387,10 +421,14 @@ mod tests {
             templates: Some(&old),
             ..InForceBefore::default()
         };
-        warned("t.yaml", &warnings(&located(globs), &before))
+        Forecast {
+            name: "t.yaml".to_owned(),
+            warnings: warnings(&located(globs), &before),
+            ..Forecast::default()
+        }
     }
 
-    fn written(forecast: &Effect) -> String {
+    fn written(forecast: &Forecast) -> String {
         let mut out = Vec::new();
         let palette = Palette { on: false };
         forecast.write_warnings(&mut out, palette).unwrap();
@@ -410,13 +448,13 @@ mod tests {
             )
         );
         assert_eq!(
-            found.refusal.as_deref().unwrap(),
+            found.refusal().unwrap(),
             format!(
                 "nothing was written. t.yaml:3:34: warning: template 2 (\"b\"): {is_zero} (and 1 warning \
                  more). Correct it; or, if it is intended, give --force, which --yes does not imply"
             )
         );
-        let json = &found.json;
+        let json = &found.to_json()["warnings"];
         assert_eq!(json[1]["kind"], "no_capacity");
         assert_eq!(
             (&json[1]["line"], &json[1]["template"]),

@@ -1,7 +1,12 @@
 //! Templates as `doorward templates check` and `doorward status --templates` list them.
 
+use doorward_engine::amount::Amount;
+use doorward_engine::claims::Subclients;
+use doorward_engine::templates::{Template, Templates};
 use doorward_pages::terminal::{Column, Palette, Table, Tone, cell};
 use doorward_proto::admin::v1::TemplateStatus;
+use doorward_session::time::millis;
+use serde_json::{Value, json};
 
 use crate::granted::{number, span};
 
@@ -23,6 +28,42 @@ const COLUMNS: &[Column<TemplateStatus>] = &[
 /// Returns a table with a line for each template.
 pub(crate) fn of(templates: &[TemplateStatus], palette: Palette) -> Table {
     Table::of(COLUMNS, 2..7, templates, palette)
+}
+
+/// Returns what a table shows of a template.
+pub(super) fn shown(template: &Template) -> TemplateStatus {
+    let algorithm = &template.algorithm;
+    TemplateStatus {
+        identifier_glob: template.identifier_glob.clone(),
+        kind: algorithm.kind.to_string(),
+        capacity: template.capacity.get(),
+        wants_max: template.holder_bounds.wants_max.map(Amount::get),
+        safe_capacity: template.safe_capacity.map(f64::from),
+        lease_length_ms: millis(algorithm.lease_length),
+        refresh_interval_ms: millis(algorithm.refresh_interval),
+        learning_mode_duration_ms: millis(algorithm.learning_mode_duration),
+        ..TemplateStatus::default()
+    }
+}
+
+/// Returns the templates for programs. Its field names are an interface.
+pub(super) fn to_json(templates: &Templates) -> Value {
+    let listed = templates.iter().map(|template| {
+        json!({
+            "identifier_glob": template.identifier_glob,
+            "capacity": template.capacity.get(),
+            "safe_capacity": template.safe_capacity.map(f64::from),
+            "wants_max": template.holder_bounds.wants_max.map(Amount::get),
+            "subclients_max": template.holder_bounds.subclients_max.map(Subclients::get),
+            "share_floor": template.share_floor.map(Amount::get),
+            "description": template.description,
+            "kind": template.algorithm.kind.as_str(),
+            "lease_length_s": template.algorithm.lease_length.as_secs_f64(),
+            "refresh_interval_s": template.algorithm.refresh_interval.as_secs_f64(),
+            "learning_mode_duration_s": template.algorithm.learning_mode_duration.as_secs_f64(),
+        })
+    });
+    listed.collect()
 }
 
 /// Returns the capacity as text, with the most that one client can have, if that is limited.

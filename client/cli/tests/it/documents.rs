@@ -74,9 +74,8 @@ fn a_file_in_order_is_listed() {
     let expected = serde_json::json!({"file": "standard input", "templates": [{
         "identifier_glob": "db/*", "capacity": 5.0, "safe_capacity": null, "wants_max": null,
         "subclients_max": null, "share_floor": null, "description": "",
-        "kind": "FAIR_SHARE", "lease_length_ms": 60_000, "refresh_interval_ms": 5_000,
-        "learning_mode_duration_ms": 60_000,
-        "parameters": {"decay_factor": "0.5", "shrink": "acknowledged"},
+        "kind": "FAIR_SHARE", "lease_length_s": 60.0, "refresh_interval_s": 5.0,
+        "learning_mode_duration_s": 60.0,
     }], "warnings": []});
     assert_eq!(json(&output), expected);
 }

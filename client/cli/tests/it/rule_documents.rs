@@ -52,11 +52,11 @@ async fn a_change_is_told_rule_by_rule() {
             &changed,
             "by rule:\n  \
              ~ login unmatched allow → reject\n  \
-             ~ login.user limit 10/min → 20/min token_bucket; burst none → 7; action reject → wait\n  \
-             ~ login.tenant_acme.path soft_limit none → 4; ban none → beyond 9/min, until 1h after its interval; scope local → \
-             shared; on_failure open → safe\n  \
+             + login.ip added: limit 3/s, cost 2, shadow_mode true, name ip\n  \
              - login.ip_10.* removed: limit unlimited\n  \
-             + login.ip added: limit 3/s, cost 2, shadow_mode true, name ip\n",
+             ~ login.tenant_acme.path soft_limit none → 4, ban none → beyond 9/min, until 1h after its interval, scope local → \
+             shared, on_failure open → safe\n  \
+             ~ login.user limit 10/min → 20/min token_bucket, burst none → 7, action reject → wait\n",
         );
         let remark = format!("# Ours.\n{}", desk.show());
         check_diff(&desk, &remark, "no rule changes in meaning\n");
@@ -221,6 +221,10 @@ fn files_of_a_directory_that_have_the_same_domain_are_told() {
     let told = format!("{other}: domain: login is in {file} too; keep one of them\n");
     check_exit(&output, 1);
     assert!(stderr(&output).contains(&told), "{}", stderr(&output));
+    let shown = json(&run(&file, &["check", &other, "-o", "json"]));
+    let told =
+        format!("warning: domain: login is in {other} too: servers refuse a directory with both");
+    assert_eq!(shown["warnings"], serde_json::json!([told]));
     check_exit(&run(&file, &["apply", &other, "--yes"]), 0);
     let output = run(&file, &["try", "--request", "user=ann"]);
     assert!(stdout(&output).contains("allowed      login.user (10/min)"));

@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 
 use crate::rules::decision::Decision;
 use crate::rules::document::{Domain, INLINE};
-use crate::rules::limiter::{Asked, Descriptor, InForce, Limiter, in_force};
+use crate::rules::limiter::{Asked, Descriptor, InForce, Limiter};
 use crate::rules::rule::{OnFailure, Rule, Scope};
 use crate::rules::shared::{self, Leases, Terms};
 use crate::rules::tally::Outcome;
@@ -38,8 +38,8 @@ impl Limiter {
     /// Returns the texts of the descriptors whose rules are shared, each with its rule: a service may wait for the lease
     /// for `max_wait` before it decides.
     pub fn shared(&self, domain: &str, descriptors: &[Descriptor<'_>]) -> Vec<(String, Arc<Rule>)> {
-        self.with_asked(domain, descriptors, None, |_, _, asked| {
-            in_force::shared(asked)
+        self.with_asked(domain, descriptors, None, |in_force, _domain, asked| {
+            in_force.shared(asked)
         })
     }
 
@@ -56,11 +56,12 @@ impl Limiter {
         leases: &dyn Leases,
         now: Moment,
     ) {
-        self.with_asked(domain, descriptors, hits, |_, _, asked| {
-            let names = in_force::replaced_names(asked);
+        self.with_asked(domain, descriptors, hits, |in_force, _domain, asked| {
+            let names = in_force.replaced_names(asked);
             for it in asked {
-                let (rule, ..) = it.status(&names);
-                let (Some(rule), Some((limit, counters))) = (rule, it.limited()) else {
+                let (rule, ..) = in_force.status(it.number, &names);
+                let (Some(rule), Some((limit, counters))) = (rule, in_force.counted(it.number))
+                else {
                     continue;
                 };
                 let cost = it.hits.unwrap_or(rule.cost);
@@ -180,7 +181,7 @@ impl Limiter {
             let domain = in_force.rules.domain(domain);
             let asked = descriptors.iter().map(|descriptor| Asked {
                 entries: descriptor.entries,
-                found: domain.and_then(|it| in_force.find(it, descriptor.entries)),
+                number: domain.and_then(|domain| domain.root.find(descriptor.entries)),
                 hits: descriptor.hits.or(hits),
             });
             let asked: SmallVec<[_; INLINE]> = asked.collect();
@@ -223,4 +224,16 @@ pub enum Settled {
     Charge,
     /// Requests took less.
     Refund,
+}
+
+impl InForce {
+    /// Returns the texts of the descriptors whose rules are shared, each with its rule.
+    pub(crate) fn shared(&self, asked: &[Asked<'_>]) -> Vec<(String, Arc<Rule>)> {
+        let shared = asked.iter().filter_map(|it| {
+            let rule = self.rules.rules().get(it.number?)?;
+            let is_shared = rule.scope == Scope::Shared && rule.counted().is_some();
+            is_shared.then(|| (shared::text(rule, it.entries), Arc::clone(rule)))
+        });
+        shared.collect()
+    }
 }

@@ -1,4 +1,4 @@
-//! The rules in force, with their counters, and those that a request asks for.
+//! The rules in force, with their counters.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -6,31 +6,14 @@ use std::sync::Arc;
 use doorward_limits::Moment;
 use smallvec::SmallVec;
 
-use super::Counters;
+use super::{Asked, Counters};
 use crate::rules::decision::Why;
-use crate::rules::document::{Domain, INLINE, Rules};
+use crate::rules::document::{INLINE, Rules, replaced_names};
 use crate::rules::rule::{Counted, Limit, OnFailure, Rule, Scope, identity};
-use crate::rules::shared;
 use crate::rules::tally::Tallies;
-use crate::rules::tree::{self, Entry};
 
 /// A limit, and the counters of its rule.
 type Limited<'a> = (&'a Counted, &'a Counters);
-
-/// A descriptor, and the rule that was found for it.
-pub(crate) struct Asked<'a> {
-    pub(crate) entries: &'a [Entry<'a>],
-    pub(crate) found: Option<Found<'a>>,
-    pub(crate) hits: Option<u64>,
-}
-
-/// A rule in force.
-#[derive(Clone, Copy)]
-pub(crate) struct Found<'a> {
-    pub(super) number: usize,
-    pub(super) rule: &'a Arc<Rule>,
-    pub(super) counters: &'a Counters,
-}
 
 /// Rules in force, with their counters.
 #[derive(Debug)]
@@ -81,8 +64,7 @@ impl InForce {
 
     /// Converts the counters of rules whose limit or algorithm differs. The available part keeps its ratio.
     pub(super) fn convert(&self, changed: &[usize], now: Moment) {
-        let changed = changed.iter().filter_map(|number| self.found(*number));
-        for (limit, counters) in changed.filter_map(Found::limited) {
+        for (limit, counters) in changed.iter().filter_map(|it| self.counted(Some(*it))) {
             if let Some(keys) = counters.keys.get() {
                 keys.set_limit(&limit.settings, now);
             }
@@ -92,45 +74,31 @@ impl InForce {
         }
     }
 
-    /// Returns the rule of a descriptor, if it has one.
-    pub(crate) fn find(&self, domain: &Domain, entries: &[Entry<'_>]) -> Option<Found<'_>> {
-        self.found(domain.root.find(entries)?)
+    /// Returns the names of the rules that those of a request replace.
+    pub(super) fn replaced_names(&self, asked: &[Asked<'_>]) -> SmallVec<[&str; INLINE]> {
+        let rules = asked
+            .iter()
+            .filter_map(|it| self.rules.rules().get(it.number?));
+        replaced_names(rules)
     }
 
-    fn found(&self, number: usize) -> Option<Found<'_>> {
-        Some(Found {
-            number,
-            rule: self.rules.rules().get(number)?,
-            counters: self.counters.get(number)?,
-        })
-    }
-}
-
-impl<'a> Found<'a> {
-    /// Returns the limit of the rule, and the counters that count it.
-    fn limited(self) -> Option<Limited<'a>> {
-        Some((self.rule.counted()?, self.counters))
-    }
-}
-
-impl<'a> Asked<'a> {
-    /// Returns the limit of the rule, and the counters that count it.
-    pub(super) fn limited(&self) -> Option<Limited<'a>> {
-        self.found?.limited()
+    /// Returns the limit of a rule, and the counter that counts it.
+    pub(super) fn counted(&self, number: Option<usize>) -> Option<Limited<'_>> {
+        let counted = self.rules.rules().get(number?)?.counted()?;
+        Some((counted, self.counters.get(number?)?))
     }
 
-    /// Returns whether a rule that may refuse limits the descriptor, and a value is too long.
-    pub(super) fn has_long_value(&self) -> bool {
-        let mut values = self.entries.iter().filter_map(|entry| entry.value);
-        values.any(tree::is_long) && self.found.is_some_and(|it| it.rule.is_binding())
-    }
-
-    /// Returns the rule, the reason before it is counted, and the limit and the counters that count it.
+    /// Returns the rule of a descriptor, the reason before it is counted, and the limit and the counter that count it.
     pub(super) fn status(
         &self,
+        number: Option<usize>,
         replaced_names: &[&str],
-    ) -> (Option<&'a Arc<Rule>>, Why, Option<Limited<'a>>) {
-        let Some(Found { rule, counters, .. }) = self.found else {
+    ) -> (Option<&Arc<Rule>>, Why, Option<Limited<'_>>) {
+        let rule = |number| {
+            let rule = self.rules.rules().get(number)?;
+            Some((rule, self.counters.get(number)?))
+        };
+        let Some((rule, counter)) = number.and_then(rule) else {
             return (None, Why::NoRule, None);
         };
         match (&rule.limit, rule.scope, rule.on_failure) {
@@ -139,22 +107,7 @@ impl<'a> Asked<'a> {
             (_, Scope::Shared, OnFailure::Open | OnFailure::Closed) => {
                 (Some(rule), Why::NoLease, None)
             }
-            (Limit::Counted(limit), ..) => (Some(rule), Why::Within, Some((limit, counters))),
+            (Limit::Counted(limit), ..) => (Some(rule), Why::Within, Some((limit, counter))),
         }
     }
-}
-
-/// Returns the names of the rules that those of a request replace.
-pub(super) fn replaced_names<'a>(asked: &[Asked<'a>]) -> SmallVec<[&'a str; INLINE]> {
-    let rules = asked.iter().filter_map(|it| it.found);
-    let names = rules.flat_map(|found| found.rule.replaces.iter().map(String::as_str));
-    names.collect()
-}
-
-/// Returns the texts of the descriptors whose rules are shared, each with its rule.
-pub(crate) fn shared(asked: &[Asked<'_>]) -> Vec<(String, Arc<Rule>)> {
-    let rules = asked.iter().filter_map(|it| Some((it, it.found?.rule)));
-    let shared = rules.filter(|(_, rule)| rule.is_shared());
-    let texts = shared.map(|(it, rule)| (shared::text(rule, it.entries), Arc::clone(rule)));
-    texts.collect()
 }

@@ -7,13 +7,15 @@ use doorward_limits::Units;
 
 use crate::rules::decision::{Status, Why};
 use crate::rules::limiter::Asked;
-use crate::rules::rule::Rule;
+use crate::rules::rule::{Rule, Scope};
 use crate::rules::shared::{self, Leases};
 
 /// Amounts that a request took of the leases of its shared rules.
 pub(super) struct Leased<'a> {
     leases: Option<&'a dyn Leases>,
     taken: Vec<(&'a Rule, String, u64)>,
+    /// Places of statuses, and the units that their leases have left.
+    left: Vec<(usize, Units)>,
 }
 
 impl<'a> Leased<'a> {
@@ -21,18 +23,21 @@ impl<'a> Leased<'a> {
         Self {
             leases,
             taken: Vec::new(),
+            left: Vec::new(),
         }
     }
 
-    /// Takes the cost of a shared rule of its lease, and returns the units that the lease has left. `None`: the rule is
-    /// not shared, or has no lease. The error is the status of the refusal.
+    /// Takes the cost of a shared rule of its lease. `None`: the rule is not shared, or has no lease. The error is the
+    /// status of the refusal.
     pub(super) fn take(
         &mut self,
         rule: Option<&'a Arc<Rule>>,
         why: Why,
         asked: &Asked<'_>,
-    ) -> Option<Result<Units, Status>> {
-        let rule = rule.filter(|rule| rule.is_shared() && why != Why::Replaced)?;
+        place: usize,
+    ) -> Option<Result<(), Status>> {
+        let is_shared = |rule: &&Arc<Rule>| rule.scope == Scope::Shared && rule.counted().is_some();
+        let rule = rule.filter(is_shared).filter(|_| why != Why::Replaced)?;
         let cost = asked.hits.unwrap_or(rule.cost);
         let descriptor = shared::text(rule, asked.entries);
         let leases = self.leases?;
@@ -42,11 +47,10 @@ impl<'a> Leased<'a> {
         let answer = leases.take(rule, &descriptor, part)?;
         Some(match answer {
             Ok(()) => {
-                let left = leases
-                    .left(rule, &descriptor)
-                    .map_or(Units::MAX, Units::whole);
+                let left = leases.left(rule, &descriptor).map(Units::whole);
+                self.left.extend(left.map(|left| (place, left)));
                 self.taken.push((rule, descriptor, part));
-                Ok(left)
+                Ok(())
             }
             Err(refusal) => Err(Status::over(rule, refusal, Units::whole(cost))),
         })
@@ -59,6 +63,15 @@ impl<'a> Leased<'a> {
             let cost = asked.hits.unwrap_or(rule.cost);
             let debt_max = limit.debt_max().floor();
             leases.charge(rule, &shared::text(rule, asked.entries), cost, debt_max);
+        }
+    }
+
+    /// Lowers the units that are left to those of the leases.
+    pub(super) fn bound(self, statuses: &mut [Status]) {
+        for (place, left) in self.left {
+            if let Some(status) = statuses.get_mut(place) {
+                status.bound_remaining(left);
+            }
         }
     }
 

@@ -6,13 +6,14 @@ use std::time::Duration;
 use doorward_limits::{Algorithm as _, Moment, Units};
 
 use crate::rules::decision::Decision;
-use crate::rules::limiter::{Asked, Limiter};
+use crate::rules::limiter::{Asked, InForce, Limiter};
 use crate::rules::shared::{self, Leases};
 
 impl Limiter {
     /// Gives back what a request took. `asked`: the same as for the decision.
     pub(crate) fn undo(
         &self,
+        in_force: &InForce,
         asked: &[Asked<'_>],
         decision: &Decision,
         leases: Option<&dyn Leases>,
@@ -20,11 +21,14 @@ impl Limiter {
     ) {
         let took = Duration::from_nanos(now.nanos_since(decision.at));
         for (it, status) in asked.iter().zip(&decision.statuses) {
-            let (Some(found), Some(rule)) = (it.found, &status.rule) else {
+            let Some(rule) = &status.rule else {
                 continue;
             };
             // Other rules may be in force by now.
-            if !Arc::ptr_eq(found.rule, rule) {
+            let in_force_now = it
+                .number
+                .and_then(|number| in_force.rules.rules().get(number));
+            if !in_force_now.is_some_and(|now| Arc::ptr_eq(now, rule)) {
                 continue;
             }
             let cost = it.hits.unwrap_or(rule.cost);
@@ -34,7 +38,8 @@ impl Limiter {
                 leases.give_back(rule, &shared::text(rule, it.entries), cost, took);
             }
             if status.answer.is_some()
-                && let Some(counter) = found.counters.keys.get()
+                && let Some((_, counters)) = in_force.counted(it.number)
+                && let Some(counter) = counters.keys.get()
             {
                 let others = rule.others(it.hits, status.is_leased);
                 let cost = Units::whole(cost).saturating_add(others);

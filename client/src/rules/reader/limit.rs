@@ -44,11 +44,13 @@ impl<'a> Reader<'a> {
         bans: Option<Bans>,
     ) -> Option<Limit> {
         let line = form.place.line;
-        let told = self.problems.len();
+        let is_said = self
+            .scalar(form, "unlimited")
+            .is_some_and(|(text, _)| text != "false");
         let is_unlimited = self.truth(form, "unlimited");
-        if self.problems.len() > told {
-            // Perhaps no rate is meant.
-            self.unclear.insert(line);
+        let mut rate = RATE_FIELDS.iter();
+        if is_said && !is_unlimited && rate.all(|it| self.scalar(form, it).is_none()) {
+            return None;
         }
         if is_unlimited {
             self.unlimited_alone(form, bans.is_some());
@@ -126,8 +128,9 @@ impl<'a> Reader<'a> {
     /// Refuses a queue whose requests would wait longer than the default of `max_wait`, so that it refuses them.
     fn check_turns(&mut self, rate: Rate, burst: Option<Units>, line: u64) {
         let turns = burst.map_or(Units::ONE, |burst| burst.saturating_sub(Units::ONE));
-        let wait = turns.as_f64() / rate.as_per_second() * 1e3;
-        if rate.amount() > Units::ZERO && wait > MAX_WAIT.as_secs_f64() * 1e3 {
+        let Some(turn) = turn(rate) else { return };
+        let wait = turns.as_f64() * turn / 1e6;
+        if wait > MAX_WAIT.as_secs_f64() * 1e3 {
             let wait = humantime::format_duration(Duration::from_millis(wait.ceil() as u64));
             let message = format!(
                 "max_wait: is missing; a request of this queue may wait for {wait}, and by default for 5ms only; write it"
@@ -191,6 +194,12 @@ impl<'a> Reader<'a> {
         threshold?;
         Some(Bans::new(rate?, length?, longest))
     }
+}
+
+/// Returns the nanoseconds from one request of a queue to the next. None: nothing passes.
+pub(crate) fn turn(rate: Rate) -> Option<f64> {
+    let period = rate.period().get() as f64;
+    (rate.amount() > Units::ZERO).then(|| period / rate.amount().as_f64())
 }
 
 /// Returns the settings of an algorithm. The default burst is the amount of one second.

@@ -22,6 +22,12 @@ impl<'a> Reader<'a> {
         self.scalar(form, field).map(|(_, line)| line)
     }
 
+    pub(super) fn is_quoted(&self, form: &PlacedValue, field: &str) -> bool {
+        let node = form.get(field);
+        let first = node.and_then(|node| self.text.as_bytes().get(node.source.start as usize));
+        matches!(first, Some(b'"' | b'\'' | b'|' | b'>'))
+    }
+
     /// Returns the place of a word among those that a field has; the first is the default.
     pub(super) fn choice(&mut self, form: &'a PlacedValue, field: &str, words: &[&str]) -> usize {
         let Some((text, line)) = self.scalar(form, field) else {
@@ -36,7 +42,7 @@ impl<'a> Reader<'a> {
     }
 
     pub(super) fn truth(&mut self, form: &'a PlacedValue, field: &str) -> bool {
-        let read = self.parsed(form, field, "true or false", |text| text.parse().ok());
+        let read = self.unquoted(form, field, "true or false", |text| text.parse().ok());
         read.unwrap_or(false)
     }
 
@@ -48,9 +54,26 @@ impl<'a> Reader<'a> {
         what: &str,
         is_valid: impl Fn(&T) -> bool,
     ) -> Option<T> {
-        self.parsed(form, field, what, |text| {
+        self.unquoted(form, field, what, |text| {
             T::try_from(whole(text)?).ok().filter(&is_valid)
         })
+    }
+
+    /// Reads a number or a truth value. In quotes it would be a text.
+    pub(super) fn unquoted<T>(
+        &mut self,
+        form: &'a PlacedValue,
+        field: &str,
+        what: &str,
+        read: impl Fn(&str) -> Option<T>,
+    ) -> Option<T> {
+        let (text, line) = self.scalar(form, field)?;
+        if self.is_quoted(form, field) {
+            let message = format!("{field}: \"{text}\" is a text; write {what}, without quotes");
+            self.problem(line, message);
+            return None;
+        }
+        self.parsed(form, field, what, read)
     }
 
     pub(super) fn duration(&mut self, form: &'a PlacedValue, field: &str) -> Option<Duration> {
@@ -89,7 +112,7 @@ impl<'a> Reader<'a> {
     }
 
     pub(super) fn amount(&mut self, form: &'a PlacedValue, field: &str) -> Option<Units> {
-        self.parsed(form, field, "an amount such as 20", |text| {
+        self.unquoted(form, field, "an amount such as 20", |text| {
             let whole = whole(text).and_then(|whole| u64::try_from(whole).ok());
             whole.map(Units::whole).or_else(|| text.parse().ok())
         })

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use doorward_clock::Instant;
 use tokio::sync::watch;
@@ -13,12 +14,20 @@ use crate::rules::source::files::{self, Content, GONE_FOR};
 use crate::rules::version_of;
 
 /// Versions in force, and the problem with newer ones.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Status {
     /// Version of each document in force, by its file or domain.
     pub versions: BTreeMap<String, String>,
     /// Reason why the newest documents are not in force. None: they are.
     pub problem: Option<String>,
+    changed_at: Instant,
+}
+
+impl Status {
+    /// Returns the time since the versions or the problem last changed.
+    pub fn since(&self) -> Duration {
+        self.changed_at.elapsed()
+    }
 }
 
 /// Check of the user of rules; an error refuses them.
@@ -38,7 +47,11 @@ impl Current {
         check: Arc<OnceLock<Check>>,
     ) -> (Self, watch::Receiver<Rules>, watch::Receiver<Status>) {
         let (rules, in_force) = watch::channel(Rules::default());
-        let (status, known) = watch::channel(Status::default());
+        let (status, known) = watch::channel(Status {
+            versions: BTreeMap::new(),
+            problem: None,
+            changed_at: Instant::now(),
+        });
         let current = Self {
             rules,
             check,
@@ -74,14 +87,12 @@ impl Current {
             .map(|(name, text)| (name.clone(), version_of(text)));
         let versions: BTreeMap<String, String> = named.collect();
         if versions.is_empty() {
-            let problem =
-                "there is no document of rules, such as a file that ends with .yaml".to_owned();
+            let problem = "there is no document of rules".to_owned();
             return Err(RetrieverError::Unreadable(problem));
         }
         if self.status.borrow().versions != versions {
             // Large documents take time, in which the service must go on.
-            let load =
-                move || Rules::load_bytes(texts.iter().map(|(name, text)| (&**name, &**text)));
+            let load = move || files::load(texts.iter().map(|(name, text)| (&**name, &**text)));
             let loaded = tokio::task::spawn_blocking(load).await;
             let loaded = loaded.map_err(|it| RetrieverError::Unreadable(it.to_string()))?;
             let loaded = loaded.map_err(RetrieverError::Invalid)?;
@@ -101,8 +112,7 @@ impl Current {
         if self.status.borrow().problem.is_some() {
             info!("rules are repaired");
         }
-        let problem = None;
-        self.status.send_replace(Status { versions, problem });
+        self.note(|status| (status.versions, status.problem) = (versions, None));
         Ok(())
     }
 
@@ -116,9 +126,15 @@ impl Current {
     pub(crate) fn note_problem(&self, problem: String) {
         if self.status.borrow().problem.as_ref() != Some(&problem) {
             warn!(problem, "rules refused or unreachable; nothing changes");
-            let problem = Some(problem);
-            self.status.send_modify(|status| status.problem = problem);
+            self.note(|status| status.problem = Some(problem));
         }
+    }
+
+    fn note(&self, change: impl FnOnce(&mut Status)) {
+        self.status.send_modify(|status| {
+            change(status);
+            status.changed_at = Instant::now();
+        });
     }
 }
 
@@ -145,8 +161,6 @@ debug_by_name!(Current);
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     fn files(texts: &[(&str, &str)]) -> Content {

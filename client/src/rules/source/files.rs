@@ -10,7 +10,7 @@ pub use doorward_files::Content;
 use doorward_files::read_regular;
 use tracing::warn;
 
-use crate::rules::Rules;
+use crate::rules::{Problems, Rules};
 
 /// Largest file, in bytes.
 pub const FILE_BYTES_MAX: usize = crate::rules::document::DOCUMENT_BYTES_MAX;
@@ -61,6 +61,17 @@ pub async fn until(due: Option<Instant>) {
         Some(due) => doorward_clock::sleep_until(due).await,
         None => std::future::pending().await,
     }
+}
+
+/// Reads documents with their names. All load, or none does.
+///
+/// # Errors
+///
+/// All problems.
+pub fn load<'a>(
+    documents: impl IntoIterator<Item = (&'a str, &'a [u8])>,
+) -> Result<Rules, Problems> {
+    Rules::load_bytes(documents.into_iter())
 }
 
 /// Logs the names of rules that are no longer there.

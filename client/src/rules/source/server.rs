@@ -7,6 +7,7 @@ use std::time::Duration;
 use doorward_clock::Instant;
 use doorward_proto::admin::v1::rules_client::RulesClient;
 use doorward_proto::admin::v1::{RunningRules, WatchRulesRequest, WatchRulesResponse};
+use doorward_session::address::ipv6_advice;
 use doorward_session::backoff::{Backoff, WaitLimits};
 use doorward_tls::dialer::Dialer;
 use tokio::sync::mpsc;
@@ -18,8 +19,6 @@ use crate::rules::source::RetrieverError;
 use crate::rules::source::current::Current;
 use crate::rules::source::files;
 use crate::rules::version_of;
-use crate::transport::addresses::{Addresses, endpoint};
-use crate::transport::connection::described;
 
 /// Largest answer, in bytes. A server sends at most a quarter.
 const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -58,9 +57,12 @@ pub(crate) struct Follower {
 
 impl Follower {
     pub(crate) fn new(current: Current, servers: Servers) -> Result<Self, RetrieverError> {
-        let addresses = Addresses::parse(&servers.addresses, servers.dialer.is_tls())?;
-        let endpoints = addresses.given.iter().map(|it| endpoint(it, CONNECT));
-        let endpoints = endpoints.collect::<Result<_, _>>()?;
+        let is_tls = servers.dialer.is_tls();
+        let endpoints = servers.addresses.iter().map(|it| endpoint(it, is_tls));
+        let endpoints: Vec<Endpoint> = endpoints.collect::<Result<_, _>>()?;
+        if endpoints.is_empty() {
+            return Err(RetrieverError::Address(String::new()));
+        }
         let report = WatchRulesRequest {
             instance: servers.instance,
             domains: servers.domains,
@@ -145,4 +147,30 @@ impl Follower {
         self.report.running = running.collect();
         self.report.problem = problem;
     }
+}
+
+fn endpoint(address: &str, is_tls: bool) -> Result<Endpoint, RetrieverError> {
+    let invalid = |_| RetrieverError::Address(address.to_owned());
+    let has_port = address
+        .rsplit_once(':')
+        .is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+    // Without TLS, a scheme is invalid.
+    let https = address.strip_prefix("https://").filter(|_| is_tls);
+    let address = https.unwrap_or(address);
+    if address.contains("://") || !has_port || ipv6_advice(address).is_some() {
+        return Err(invalid(()));
+    }
+    let endpoint = Endpoint::from_shared(format!("http://{address}")).map_err(|_| invalid(()))?;
+    Ok(endpoint
+        .connect_timeout(CONNECT)
+        .http2_keep_alive_interval(Duration::from_secs(10))
+        .keep_alive_timeout(CONNECT)
+        .keep_alive_while_idle(true))
+}
+
+/// Returns the text of a status with its innermost cause, such as "connection refused".
+fn described(status: &Status) -> String {
+    let causes = std::iter::successors(std::error::Error::source(status), |it| it.source());
+    let cause = causes.last().map(ToString::to_string);
+    cause.unwrap_or_else(|| status.message().to_owned())
 }

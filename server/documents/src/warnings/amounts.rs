@@ -1,5 +1,5 @@
-//! Warnings about capacities: 0, a total that is no longer kept, and a safe capacity that lets clients use more than the
-//! capacity when no server answers.
+//! Warnings about capacities: 0, a factor of ten, a total that is no longer kept, and a safe capacity that lets clients
+//! use more than the capacity when no server answers.
 //!
 //! The number of clients is only known of resources in use. A safe capacity of -1 is intended.
 
@@ -13,6 +13,9 @@ use doorward_proto::admin::v1::PlannedResource;
 use super::{InForceBefore, Replaced, TemplateWarning, WarningKind};
 use doorward_pages::numbers::capacity as number;
 use doorward_proto::plan::ResourcePlan;
+
+/// Factor of a capacity that needs a warning.
+const FACTOR: f64 = 10.0;
 
 /// Returns the warnings about one document.
 pub(super) fn findings(templates: &Templates, in_use: &[ResourcePlan]) -> Vec<TemplateWarning> {
@@ -35,10 +38,34 @@ pub(super) fn findings(templates: &Templates, in_use: &[ResourcePlan]) -> Vec<Te
     findings
 }
 
-/// Returns the warnings about totals beside those in force.
+/// Returns the warnings about capacities beside those in force.
 pub(super) fn changes(new: &Templates, before: &InForceBefore<'_>) -> Vec<TemplateWarning> {
     let replaced = before.replaced(new).into_iter();
-    replaced.filter_map(|it| no_total(&it)).collect()
+    let found = replaced.flat_map(|it| {
+        let factor = factor(&it).filter(|_| !before.was_in_force);
+        [factor, no_total(&it)]
+    });
+    found.flatten().collect()
+}
+
+/// Whether the capacity of a template changes by a factor of ten, usually a digit too much or too few.
+fn factor(it: &Replaced<'_>) -> Option<TemplateWarning> {
+    let (new, old) = (it.new, it.old);
+    let is_amount = |template: &Template| template.algorithm.kind != AlgorithmKind::NoAlgorithm;
+    let (was, is) = (old.capacity.get(), new.capacity.get());
+    let times = if is >= was { is / was } else { was / is };
+    // Zeros have a warning of their own.
+    let counts = is_amount(old) && is_amount(new) && was > 0.0 && is > 0.0;
+    (counts && times >= FACTOR).then(|| {
+        let (is_said, was, times) = (number(is), number(was), number(times));
+        let how = match is >= old.capacity.get() {
+            true => "times",
+            false => "times less than",
+        };
+        let message = format!("is {is_said}, {times} {how} the {was} in force");
+        let about = Some((it.index, Field::Capacity));
+        TemplateWarning::new(WarningKind::CapacityFactor, about, message)
+    })
 }
 
 /// Whether a total that was kept is kept no more.

@@ -4,6 +4,7 @@ use std::env;
 use std::sync::Arc;
 use std::time::Duration;
 
+use doorward_documents::{Kind, Located};
 use doorward_engine::node;
 use doorward_etcd::flags::ENDPOINTS;
 use doorward_etcd::layout::DocumentKeys;
@@ -117,9 +118,9 @@ fn templates_place(
 ) -> Result<Option<StoredPlace>, String> {
     let place = match &flags.templates {
         // Built-in templates would be a trap: each candidate would use those of its own build.
-        None if etcd.is_some() && flags.parent.is_empty() => Some(DocumentPlace::Etcd(
-            DocumentKeys::new(doorward_documents::KEY),
-        )),
+        None if etcd.is_some() && flags.parent.is_empty() => {
+            Some(DocumentPlace::Etcd(DocumentKeys::new(Located::KEY)))
+        }
         place => place.clone(),
     };
     let place = place.map(|place| StoredPlace::of(place, etcd));

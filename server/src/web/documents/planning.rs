@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use doorward_documents::warnings::{InForceBefore, Warning, warnings};
-use doorward_documents::{PROBLEMS_SHOWN_MAX, locate_bytes};
+use doorward_documents::{Kind as _, Located, PROBLEMS_SHOWN_MAX};
 use doorward_pages::numbers;
 use doorward_proto::admin::v1::plans_client::PlansClient;
 use doorward_proto::admin::v1::plans_server::Plans as _;
@@ -65,7 +65,7 @@ impl Site {
         let resources = plan.resources;
         let look = move |state: &ServerState| {
             let in_force = state.node().look(|node, _| node.templates().clone());
-            let located = locate_bytes(text.as_bytes(), "templates").unwrap_or_default();
+            let located = Located::parse("templates", text.as_bytes()).unwrap_or_default();
             let before = InForceBefore {
                 templates: Some(&in_force),
                 in_use: &resources,

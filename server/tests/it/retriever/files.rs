@@ -32,7 +32,7 @@ async fn a_start_without_valid_rules_says_what_to_do() {
         ),
         (
             Retriever::directory(at("empty")),
-            "such as a file that ends with .yaml",
+            "has no file that ends with .yaml",
         ),
         (Retriever::directory(at("twice")), "b.yml:1: domain: "),
     ] {

@@ -134,9 +134,9 @@ async fn a_start_without_a_server_says_why() {
     for (addresses, expected) in [
         (vec![&*address], "start it with --rules DIR"),
         (vec!["127.0.0.1:1"], "onnection refused"),
-        (vec![], "no server address was given"),
-        (vec!["localhost"], "\"localhost\" is not an address"),
-        (vec!["::1:6970"], "give host:port"),
+        (vec![], "give HOST:PORT"),
+        (vec!["localhost"], "\"localhost\" is no address"),
+        (vec!["::1:6970"], "give HOST:PORT"),
     ] {
         let source = Retriever::server(&addresses, "web-1", &[]).within(short);
         let error = source.start().await.unwrap_err().to_string();
