@@ -3,11 +3,9 @@
 use tonic::transport::{Channel, Endpoint};
 #[cfg(feature = "tls")]
 use tonic::{service::interceptor::InterceptedService, transport};
-#[cfg(feature = "tls")]
-use tower::service_fn;
 
 #[cfg(feature = "tls")]
-use crate::client::{Bearer, ClientTls, connect, encrypted};
+use crate::client::{Bearer, ClientTls, Connector, encrypted};
 
 /// Way to servers. The default is without TLS.
 #[derive(Clone, Debug, Default)]
@@ -61,12 +59,9 @@ impl Dialer {
 
     /// Returns a channel that connects at its first call. The scheme of the endpoint has no effect.
     pub fn channel(&self, endpoint: &Endpoint) -> Dialed {
-        let channel = match self.tls.clone() {
+        let channel = match &self.tls {
             None => endpoint.connect_lazy(),
-            Some(tls) => {
-                let connector = service_fn(move |server| connect(tls.clone(), server));
-                encrypted(endpoint).connect_with_connector_lazy(connector)
-            }
+            Some(tls) => encrypted(endpoint).connect_with_connector_lazy(Connector(tls.clone())),
         };
         InterceptedService::new(channel, self.bearer())
     }
@@ -77,10 +72,10 @@ impl Dialer {
     ///
     /// If there is no connection.
     pub async fn connect(&self, endpoint: &Endpoint) -> Result<Dialed, transport::Error> {
-        let channel = match self.tls.clone() {
+        let channel = match &self.tls {
             None => endpoint.connect().await?,
             Some(tls) => {
-                let connector = service_fn(move |server| connect(tls.clone(), server));
+                let connector = Connector(tls.clone());
                 encrypted(endpoint)
                     .connect_with_connector(connector)
                     .await?
