@@ -4,6 +4,7 @@ use std::future::Future;
 
 use doorward_limits::Units;
 
+use crate::budget::BudgetLimiter;
 use crate::concurrency_limiter::{ConcurrencyLimiter, Permit};
 use crate::keyed::Keyed;
 use crate::rate_limiter::RateLimiter;
@@ -73,7 +74,7 @@ macro_rules! compose {
     )+};
 }
 
-compose!(RateLimiter, ConcurrencyLimiter, Keyed, @A @B And<A, B>);
+compose!(RateLimiter, BudgetLimiter, ConcurrencyLimiter, Keyed, @A @B And<A, B>);
 
 /// A permit that is given back unless it is kept.
 struct RefundOnDrop<P: Refund>(Option<P>);
@@ -122,6 +123,24 @@ impl<A: Refund, B: Refund> Refund for (A, B) {
 }
 
 impl<C: Into<Units> + Send> Acquire<C> for RateLimiter {
+    type Permit = RatePermit<'static>;
+
+    async fn acquire(&self, cost: C) -> Result<Self::Permit, Refusal> {
+        let permit = Self::acquire(self, cost).await;
+        permit
+            .map(RatePermit::into_owned)
+            .map_err(|it| it.of(self.resource_id()))
+    }
+
+    fn try_acquire(&self, cost: C) -> Result<Self::Permit, Refusal> {
+        let permit = Self::try_acquire(self, cost);
+        permit
+            .map(RatePermit::into_owned)
+            .map_err(|it| it.of(self.resource_id()))
+    }
+}
+
+impl<C: Into<Units> + Send> Acquire<C> for BudgetLimiter {
     type Permit = RatePermit<'static>;
 
     async fn acquire(&self, cost: C) -> Result<Self::Permit, Refusal> {

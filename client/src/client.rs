@@ -11,11 +11,13 @@ use doorward_tls::http_port;
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch};
 
+use crate::budget::BudgetLimiter;
 use crate::clock::{self, Clock};
 use crate::error::{ConnectError, ResourceError};
 use crate::fake::FakeServer;
 use crate::handle::{self, CloseGuard};
 use crate::hooks::{Hooks, NoHooks};
+use crate::limiter::budget::BudgetHolder;
 use crate::limiter::demand::AdaptiveWants;
 use crate::resource::{Resource, check_wants};
 use crate::slot::{START, Slot};
@@ -118,7 +120,22 @@ impl Client {
             wants: None,
             mode: self.mode,
             adaptive: None,
+            is_budget: false,
         }
+    }
+
+    /// Opens a budget, or shares it if it is open.
+    ///
+    /// # Errors
+    ///
+    /// If the id is invalid or open as another kind of limit, the budget is being closed, or the client is closed.
+    pub fn budget(&self, id: impl Into<String>) -> Result<BudgetLimiter, ResourceError> {
+        let resource = ResourceBuilder {
+            is_budget: true,
+            wants: Some(0.0),
+            ..self.resource(id)
+        };
+        resource.open()?.budget()
     }
 
     /// Returns the error of the last attempt to refresh, if it failed.
@@ -311,6 +328,7 @@ impl ClientBuilder {
                 state: ClientState::new(config, sequence),
                 slots: BTreeMap::new(),
                 handles: BTreeMap::new(),
+                last_words: BTreeMap::new(),
                 measure_at: None,
                 failure: None,
             }),
@@ -340,6 +358,7 @@ pub struct ResourceBuilder<'a> {
     wants: Option<f64>,
     mode: Mode,
     adaptive: Option<AdaptiveWants>,
+    is_budget: bool,
 }
 
 impl ResourceBuilder<'_> {
@@ -398,6 +417,8 @@ impl ResourceBuilder<'_> {
             &self.id,
             wants,
             adaptive,
+            self.is_budget
+                .then(|| BudgetHolder::new(clock::incarnation())),
             shared.clock.clone(),
             shared.is_observed,
         ));
@@ -411,7 +432,11 @@ impl ResourceBuilder<'_> {
             return open
                 .and_then(|handle| handle.downcast().ok())
                 .map(Resource::new)
-                .ok_or(ResourceError::Closing(self.id));
+                .ok_or_else(|| ResourceError::Closing(self.id.clone()))
+                .and_then(|resource| match resource.is_budget() == self.is_budget {
+                    true => Ok(resource),
+                    false => Err(ResourceError::OtherKind(self.id)),
+                });
         }
         let handle = Arc::new(handle::Handle {
             slot,

@@ -55,6 +55,11 @@ pub enum ResourceError {
         "{0} is being closed; open it again later, once its permits are back, or keep its handle"
     )]
     Closing(String),
+    /// The resource is open as another kind of limit.
+    #[error(
+        "{0} is open as another kind of limit; open it as a budget, or as a resource, and not as both"
+    )]
+    OtherKind(String),
     /// The wants are not a number that a server accepts.
     #[error("wants of {0} are invalid; give a finite number from 0 to 10^15")]
     BadWants(f64),

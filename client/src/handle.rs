@@ -93,9 +93,7 @@ impl Drop for Closing {
     fn drop(&mut self) {
         let now = self.shared.clock.now();
         let mut book = self.shared.book();
-        book.slots.remove(&self.slot.id);
-        book.handles.remove(&self.slot.id);
-        book.state.close(&self.slot.id, now);
+        book.close(&self.slot, now);
         drop(book);
         self.slot.close();
         self.shared.wake();

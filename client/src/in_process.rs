@@ -35,6 +35,7 @@ pub fn release(name: &HolderName, incarnation: Incarnation, release: &Release) -
         resources: resources
             .filter_map(|id| ResourceId::new(id).ok())
             .collect(),
+        words: std::collections::BTreeMap::new(),
     }
 }
 
@@ -52,6 +53,7 @@ fn ask(ask: &Ask) -> Option<messages::Ask> {
         weight: Subclients::ONE,
         wants: Amount::new(ask.wants).ok()?,
         has: ask.has.and_then(has),
+        budget: ask.budget,
     })
 }
 
@@ -67,6 +69,7 @@ pub fn response(reply: &GetCapacityReply) -> Response {
         learning_for: lease.learning_for,
         decided: Some(lease.decided),
         sequence: lease.sequence,
+        budget: lease.budget,
         safe_capacity: lease.safe_capacity.map(|safe| match safe {
             SafeCapacity::Unlimited => Capacity::Unlimited,
             SafeCapacity::Limited(amount) => Capacity::Limited(amount.get()),

@@ -123,6 +123,8 @@ mod acquire;
 #[cfg(feature = "leases")]
 pub mod blocking;
 #[cfg(feature = "leases")]
+mod budget;
+#[cfg(feature = "leases")]
 mod client;
 #[cfg(feature = "leases")]
 mod clock;
@@ -173,6 +175,7 @@ pub use refusal::{Refusal, Why};
 #[cfg(feature = "leases")]
 pub use self::{
     acquire::{Acquire, And, Refund},
+    budget::BudgetLimiter,
     client::{Client, ClientBuilder, ResourceBuilder},
     concurrency_limiter::{ConcurrencyLimiter, Permit},
     error::{ConnectError, ResourceError},

@@ -6,6 +6,7 @@
 
 use std::time::Duration;
 
+pub mod budget;
 pub mod concurrency;
 pub mod demand;
 pub mod rate;

@@ -30,6 +30,8 @@ pub enum Why {
         /// The server's message.
         message: String,
     },
+    /// A server has no more of the budget for such a call in this window.
+    Exhausted,
     /// The client or the resource was closed.
     Closed,
     /// Overload control cannot serve the request in time.
@@ -91,6 +93,7 @@ impl fmt::Display for Refusal {
             (Why::UnknownResource { message }, _) => {
                 write!(f, "the resource is unknown: {message}")
             }
+            (Why::Exhausted, _) => f.write_str("the budget is used up in this window"),
             (Why::Closed, _) => f.write_str("the client is closed"),
             #[cfg(feature = "overload")]
             (Why::Overloaded(reason), _) => write!(f, "{reason}"),

@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio_stream::wrappers::WatchStream;
 use tokio_stream::{Stream, StreamExt};
 
+use crate::budget::BudgetLimiter;
 use crate::capacity::Capacity;
 use crate::concurrency_limiter::ConcurrencyLimiter;
 use crate::error::ResourceError;
@@ -183,6 +184,16 @@ impl Resource {
         let gate = self.handle.slot.concurrency.get_or_init(OpenGate::default);
         self.handle.catch_up();
         ConcurrencyLimiter::new(self.handle.clone(), gate.0)
+    }
+
+    /// Returns the limiter of a budget.
+    pub(crate) fn budget(&self) -> Result<BudgetLimiter, ResourceError> {
+        let limiter = BudgetLimiter::new(self.handle.clone());
+        limiter.ok_or_else(|| ResourceError::OtherKind(self.id().to_owned()))
+    }
+
+    pub(crate) fn is_budget(&self) -> bool {
+        self.handle.slot.budget.is_some()
     }
 
     fn error_of(&self, trouble: Trouble) -> ResourceError {

@@ -1,6 +1,6 @@
 //! Shared state of an open resource, for its handles and limiters.
 
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
 use doorward_limits::Units;
@@ -9,11 +9,13 @@ use tokio::sync::{Notify, watch};
 use crate::capacity::{Allowance, Source};
 use crate::clock::Clock;
 use crate::gate::OpenGate;
+use crate::limiter::budget::BudgetHolder;
 use crate::limiter::demand::{AdaptiveWants, DemandMeter};
 use crate::limiter::rate::LeasedRate;
+use crate::lock::lock;
 use crate::measured::Measured;
 use crate::queue::Queue;
-use crate::state::{Lease, LimitedBy, RefusalKind, ResourceState, Trouble};
+use crate::state::{BudgetAnswer, Lease, LimitedBy, RefusalKind, ResourceState, Trouble};
 use crate::time::Time;
 
 /// Wants of a resource whose demand is measured, at the start, and of callers that wait in a shortage.
@@ -41,6 +43,8 @@ pub(crate) struct View {
     /// Time of the client's next request, or of the one under way.
     pub(crate) next_answer: Option<Time>,
     pub(crate) closed: bool,
+    /// Newest answer about a budget.
+    pub(crate) budget: Option<BudgetAnswer>,
 }
 
 impl View {
@@ -56,6 +60,7 @@ impl View {
             answered: resource.answered(),
             next_answer,
             closed: false,
+            budget: resource.budget(),
         }
     }
 
@@ -101,6 +106,8 @@ pub(crate) struct Slot {
     /// The limiters, if any: at most one of a kind, because two would each use the whole lease.
     pub(crate) rate: OnceLock<LeasedRate>,
     pub(crate) concurrency: OnceLock<OpenGate>,
+    /// Accounts of a budget.
+    pub(crate) budget: Option<Mutex<BudgetHolder>>,
     pub(crate) clock: Clock,
     pub(crate) measured: Option<Measured>,
     /// Whether the program gave hooks, for limiters to call.
@@ -116,6 +123,7 @@ impl Slot {
         id: &str,
         wants: f64,
         adaptive: Option<AdaptiveWants>,
+        budget: Option<BudgetHolder>,
         clock: Clock,
         is_observed: bool,
     ) -> Self {
@@ -126,6 +134,7 @@ impl Slot {
             view: watch::Sender::new(View { wants, ..view }),
             rate: OnceLock::new(),
             concurrency: OnceLock::new(),
+            budget: budget.map(Mutex::new),
             measured: adaptive.map(|config| Measured::new(config, wants, now)),
             clock,
             is_observed,
@@ -151,7 +160,7 @@ impl Slot {
         if after == before {
             return None;
         }
-        let moved = after.allowance != before.allowance;
+        let moved = after.allowance != before.allowance || after.budget != before.budget;
         self.view.send_modify(|seen| {
             *seen = after.clone();
             if moved {
@@ -192,6 +201,9 @@ impl Slot {
         }
         if let Some(gate) = self.concurrency.get() {
             gate.limiter.handle_allowance(seen.allowance);
+        }
+        if let (Some(budget), Some(answer)) = (&self.budget, &seen.budget) {
+            lock(budget).answer(answer);
         }
     }
 

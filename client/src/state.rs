@@ -9,6 +9,7 @@
 //! the moment when the request was sent**, so the client's view of a lease ends no later than the server's.
 
 mod agenda;
+mod budget;
 mod config;
 mod former;
 mod lease;
@@ -23,6 +24,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use budget::{BudgetAnswer, BudgetAsk};
 pub use config::{ClientConfig, Streams};
 pub use doorward_session::backoff::{Backoff, BackoffConfig, FailureKind, come_back};
 pub use doorward_session::epoch_filter::{EpochFilter, OutOfDate};
@@ -137,6 +139,14 @@ impl ClientState {
     /// Changes the wants of a resource; the server hears of it soon.
     pub fn ask(&mut self, resource: &str, wants: f64) {
         self.change(resource, |state| state.want(wants, false));
+    }
+
+    /// Asks for a resource before its next refresh, as after a change of the wants.
+    pub fn ask_anew(&mut self, resource: &str) {
+        self.change(resource, |state| {
+            // Of a budget, the word says what is wanted. Any other number than the answered one is news.
+            state.want(state.wants() + 1.0, false);
+        });
     }
 
     /// Does the same with measured wants. Lower ones that still exceed the lease free nothing, and wait for the
@@ -291,6 +301,17 @@ impl ClientState {
 
     /// Creates the request to send now. `in_flight` returns the amount of a resource in use.
     pub fn request(&mut self, in_flight: impl Fn(&str) -> f64, now: Time) -> Request {
+        self.request_with_words(in_flight, |_, _| None, now)
+    }
+
+    /// The same, with a word about each resource that is a budget. `word` gets the resource and its refresh interval, and
+    /// whether the request goes on a stream.
+    pub fn request_with_words(
+        &mut self,
+        in_flight: impl Fn(&str) -> f64,
+        word: impl Fn(&str, (Duration, bool)) -> Option<BudgetAsk>,
+        now: Time,
+    ) -> Request {
         let sequence = self.next_sequence();
         let on_stream = self.asks_on_stream(now);
         let tolerance = self.config.clock_tolerance.unwrap_or_default();
@@ -313,14 +334,17 @@ impl ClientState {
                 continue;
             };
             *wants = state.wants;
+            let has = state.tell(sequence, in_flight(id), now).map(|has| Has {
+                expires_in: tolerance.report(has.expires_in),
+                ..has
+            });
+            let said = word(id, (state.interval(), on_stream));
             asks.push(Ask {
                 resource: id.clone(),
                 priority: state.priority,
-                wants: state.wants,
-                has: state.tell(sequence, in_flight(id), now).map(|has| Has {
-                    expires_in: tolerance.report(has.expires_in),
-                    ..has
-                }),
+                wants: said.map_or(state.wants, |said| (said.word.taken + said.need) as f64),
+                has: said.map_or(has, |said| Some(Has::of_budget(&said))),
+                budget: said.map(|said| said.word),
             });
             state.replan(&mut self.agenda, Some(Time::ZERO));
         }

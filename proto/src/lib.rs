@@ -35,6 +35,7 @@ pub mod envoy {
     }
 }
 
+pub mod budget;
 pub mod codec;
 #[cfg(feature = "json")]
 mod json;

@@ -445,6 +445,7 @@ mod tests {
             client: HolderName::new("a").expect("a name"),
             sequence: None,
             asks: vec![Ask {
+                budget: None,
                 resource: ResourceId::new("r").expect("an id"),
                 priority: 0,
                 weight: Subclients::ONE,

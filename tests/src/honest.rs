@@ -107,6 +107,7 @@ impl HonestClient {
         let request = GetCapacityRequest {
             client_id: self.id.clone(),
             resource: vec![ResourceRequest {
+                budget: None,
                 resource_id: self.resource.clone(),
                 priority: 0,
                 has: self.has.map(lease),

@@ -113,6 +113,7 @@ impl Probe {
             incarnation: None,
             client_id: client.to_owned(),
             resource: vec![ResourceRequest {
+                budget: None,
                 resource_id: resource.to_owned(),
                 priority: 0,
                 has: has.map(lease),

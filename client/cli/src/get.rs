@@ -53,6 +53,7 @@ pub(crate) async fn run(common: &Common, flags: &GetFlags) -> Result<(), Failure
     let mut released = None;
     if !flags.keep {
         let request = doorman::ReleaseCapacityRequest {
+            budget: Vec::new(),
             incarnation: None,
             client_id: client.clone(),
             resource_id: vec![flags.ask.resource.clone()],
@@ -76,6 +77,7 @@ async fn ask(
             incarnation: None,
             client_id: client.to_owned(),
             resource: vec![doorman::ResourceRequest {
+                budget: None,
                 resource_id: ask.resource.clone(),
                 priority: ask.priority,
                 has: None,

@@ -41,6 +41,7 @@ struct UnlessHeard<'a> {
 pub(crate) async fn run(common: &Common, flags: &ReleaseFlags) -> Result<(), Failure> {
     let caller = MasterCaller::new(common)?;
     let request = doorman::ReleaseCapacityRequest {
+        budget: Vec::new(),
         // Not a process: the release concerns the newest process of the client.
         incarnation: None,
         client_id: flags.client.clone(),

@@ -4,7 +4,8 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::capacity::Capacity;
-use crate::state::AMOUNT_MAX;
+use crate::state::{AMOUNT_MAX, BudgetAsk};
+use doorward_session::time::budget::{BudgetState, BudgetWord};
 
 /// A request for capacity of one or more resources.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,6 +29,8 @@ pub struct Ask {
     pub wants: f64,
     /// Amount that may be in use until the answer is applied. Absent: nothing.
     pub has: Option<Has>,
+    /// Word about the account of a budget.
+    pub budget: Option<BudgetWord>,
 }
 
 /// A client's report of its lease.
@@ -39,6 +42,17 @@ pub struct Has {
     pub expires_in: Duration,
     /// Mastership that granted it, as the server sent it.
     pub granted_by: Option<u64>,
+}
+
+impl Has {
+    /// Returns the ceiling of an account, which does not end.
+    pub(super) const fn of_budget(said: &BudgetAsk) -> Self {
+        Self {
+            capacity: said.has as f64,
+            expires_in: Duration::ZERO,
+            granted_by: said.granted_by,
+        }
+    }
 }
 
 /// An answer of a master.
@@ -74,6 +88,8 @@ pub struct Granted {
     pub decided: Option<bool>,
     /// Newest request for the resource that a push takes into account. Absent: an answer to a call, or an older server.
     pub sequence: Option<u64>,
+    /// State of the budget. Absent: the resource is none.
+    pub budget: Option<BudgetState>,
 }
 
 /// Reason why a lease is not larger.

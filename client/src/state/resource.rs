@@ -15,7 +15,7 @@ use crate::state::lease::Lease;
 use crate::state::message::{Granted, Has, LimitedBy, RefusalKind, Trouble};
 use crate::state::mode::Mode;
 use crate::state::retry::{REFRESH_MAX, Retry};
-use crate::state::{ClientConfig, SPAN_MAX};
+use crate::state::{BudgetAnswer, ClientConfig, SPAN_MAX};
 use crate::time::Time;
 use doorward_session::time::tolerance::at_least;
 
@@ -61,6 +61,10 @@ pub struct ResourceState {
     /// again.
     is_asked_to_wait: bool,
     trouble: Option<Trouble>,
+    /// Time of the newest request for it.
+    told_at: Time,
+    /// Newest answer about a budget.
+    budget: Option<BudgetAnswer>,
 }
 
 impl ResourceState {
@@ -254,7 +258,7 @@ impl ResourceState {
             granted_by: it.granted_by,
         });
         let amount = reported.map_or(0.0, |reported| reported.capacity);
-        self.told = (sequence, amount);
+        (self.told, self.told_at) = ((sequence, amount), now);
         self.former.lower(amount, leased, now);
         reported
     }
@@ -270,6 +274,7 @@ impl ResourceState {
             ..before
         };
         self.lease = Some(lease);
+        self.note_budget(granted, self.told_at);
         self.former.push(before, lease.capacity, now);
         self.limited_by = granted.limited_by;
         self.learning_until = granted.learning_for.map(|span| now + span.min(SPAN_MAX));
@@ -340,12 +345,36 @@ impl ResourceState {
             self.wants_answered = Some(wanted);
         }
         self.trouble = None;
+        self.note_budget(granted, sent_at);
         // Always in time, whatever the server asks for, unless the lease is shorter than the floor: see `due`.
         let remaining = expires_at.since(now);
         let refresh_in = granted.refresh_in.min(REFRESH_MAX);
         self.refresh_in = refresh_in.min(remaining - remaining / 8);
         self.interval = self.refresh_in;
         self.refresh_at = now + self.refresh_in;
+    }
+
+    /// Notes an answer about a budget, to a request of that time.
+    fn note_budget(&mut self, granted: &Granted, sent_at: Time) {
+        let number = self.budget.map_or(0, |before| before.number) + 1;
+        self.budget = granted.budget.map(|state| BudgetAnswer {
+            state,
+            ceiling: granted.capacity as u64,
+            granted_by: granted.granted_by,
+            limited_by: granted.limited_by,
+            sent_at,
+            number,
+        });
+    }
+
+    /// Returns the newest answer about a budget.
+    pub fn budget(&self) -> Option<BudgetAnswer> {
+        self.budget
+    }
+
+    /// Returns the refresh interval of the newest lease.
+    pub(super) fn interval(&self) -> Duration {
+        self.interval
     }
 
     /// Returns the amount of a lease. A server in learning mode confirms the reported amount, for the reported time. A

@@ -27,6 +27,7 @@ fn client(mode: Mode) -> ClientState {
 
 fn granted(capacity: f64, expires_in: u64, refresh_in: u64) -> Granted {
     Granted {
+        budget: None,
         limited_by: None,
         learning_for: None,
         decided: None,

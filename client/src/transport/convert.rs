@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use doorward_proto::doorman;
+use doorward_proto::{budget, doorman};
 
 use crate::capacity::Capacity;
 use crate::state::{Granted, Has, LimitedBy, RefusalKind, Refused, Request, Response};
@@ -26,6 +26,7 @@ pub fn request(
         priority: ask.priority,
         has: ask.has.map(|has| lease(has, since_epoch)),
         wants: ask.wants,
+        budget: ask.budget.as_ref().map(budget::word_message),
     };
     doorman::GetCapacityRequest {
         incarnation: Some(incarnation),
@@ -77,6 +78,7 @@ pub fn response(response: doorman::GetCapacityResponse, since_epoch: Duration) -
                 .map_or_else(interval, Duration::from_millis),
             safe_capacity: answer.safe_capacity.map(safe_capacity),
             granted_by: gets.granted_by,
+            budget: answer.budget.as_ref().and_then(budget::state),
         }
     });
     let refused = response.refused.into_iter().map(|refusal| Refused {

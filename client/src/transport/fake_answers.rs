@@ -4,10 +4,21 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::capacity::Capacity;
-use crate::state::{Granted, LimitedBy, RefusalKind, Refused, Response, SPAN_MAX};
+use crate::state::{AMOUNT_MAX, Granted, LimitedBy, RefusalKind, Refused, Response, SPAN_MAX};
+use doorward_session::time::budget::{BudgetState, Window};
 
 /// Refresh interval of every lease; no test waits for it.
 const REFRESH_INTERVAL: Duration = Duration::from_secs(5);
+
+/// State of every budget: its window does not end.
+const LIFETIME: BudgetState = BudgetState {
+    granter_book: 1,
+    window: Window::LIFETIME,
+    ends_in: None,
+    total: 0,
+    known_taken: 0,
+    soft: false,
+};
 
 /// Answers to a fake client's requests.
 #[derive(Default)]
@@ -27,7 +38,11 @@ pub(crate) struct Setting {
 }
 
 impl FakeAnswers {
-    pub(crate) fn response(&self, wanted: &BTreeMap<String, f64>) -> Response {
+    pub(crate) fn response(
+        &self,
+        wanted: &BTreeMap<String, f64>,
+        is_budget: impl Fn(&str) -> bool,
+    ) -> Response {
         let mut response = Response::default();
         for (resource, wants) in wanted {
             let setting = self.resources.get(resource).cloned().unwrap_or_default();
@@ -37,6 +52,10 @@ impl FakeAnswers {
                     kind,
                     message,
                     retry_in: None,
+                }),
+                None if is_budget(resource) => response.granted.push(Granted {
+                    budget: Some(LIFETIME),
+                    ..setting.lease(resource, AMOUNT_MAX)
                 }),
                 None => response.granted.push(setting.lease(resource, *wants)),
             }
@@ -64,6 +83,7 @@ impl Setting {
             learning_for: None,
             decided: Some(true),
             sequence: None,
+            budget: None,
         }
     }
 }

@@ -133,7 +133,8 @@ impl Shared {
             drop((book, settings));
         } else {
             let (sequence, wanted) = book.state.ask_at_once(now);
-            let response = settings.response(&wanted);
+            let is_budget = |id: &str| book.slots.get(id).is_some_and(|it| it.budget.is_some());
+            let response = settings.response(&wanted, is_budget);
             // Releases the lock, because hooks may call the server.
             drop(settings);
             book.state
@@ -290,7 +291,9 @@ fn next_call(
         Step::Release => {
             let release = book.state.release();
             let ids = release.resources.iter().map(ToString::to_string);
+            let words = book.last_words(&release.resources);
             let request = doorman::ReleaseCapacityRequest {
+                budget: words,
                 incarnation: Some(shared.incarnation),
                 client_id: shared.client_id.clone(),
                 resource_id: ids.collect(),
@@ -308,7 +311,11 @@ fn next_call(
     let now = shared.clock.now();
     let sent_since_epoch = clock::wall();
     let in_flight = |id: &str| slots.get(id).map_or(0.0, |slot| slot.in_flight());
-    let request = state.request(in_flight, now);
+    let word = |id: &str, (interval, on_stream)| {
+        let budget = slots.get(id)?.budget.as_ref()?;
+        Some(lock(budget).say(interval, on_stream, now))
+    };
+    let request = state.request_with_words(in_flight, word, now);
     let (sequence, on_stream) = (request.sequence, request.on_stream);
     let wire = convert::request(
         &shared.client_id,

@@ -32,12 +32,13 @@ pub(crate) const ALGORITHM_KEYS: [&str; 5] = [
 ];
 
 /// Doorman's numbers of the kinds, and ours.
-pub(crate) const KIND_NUMBERS: [(i64, AlgorithmKind); 5] = [
+pub(crate) const KIND_NUMBERS: [(i64, AlgorithmKind); 6] = [
     (0, AlgorithmKind::NoAlgorithm),
     (1, AlgorithmKind::Static),
     (2, AlgorithmKind::ProportionalShare),
     (3, AlgorithmKind::FairShare),
     (101, AlgorithmKind::PriorityBands),
+    (102, AlgorithmKind::Budget),
 ];
 
 /// Path of a template's algorithm.

@@ -143,7 +143,7 @@ fn every_problem_is_found_at_once_and_said_where_it_is() {
             "t.yaml:3:13: template 1 (\"db/*\"): capacity: is \"lots\"; give a number",
             "t.yaml:4:3: template 1 (\"db/*\"): capcity: is unknown; did you mean capacity?",
             "t.yaml:6:11: template 1 (\"db/*\"): algorithm.kind: is \"fair_share\"; give one of \
-             NO_ALGORITHM, STATIC, PROPORTIONAL_SHARE, FAIR_SHARE, PRIORITY_BANDS; did you mean \
+             NO_ALGORITHM, STATIC, PROPORTIONAL_SHARE, FAIR_SHARE, PRIORITY_BANDS, BUDGET; did you mean \
              FAIR_SHARE?",
             "t.yaml:7:19: template 1 (\"db/*\"): algorithm.lease_length: is \"soon\"; give \
              seconds, or a duration such as 15s or 2m",
@@ -278,7 +278,7 @@ resources: []
         &[
             "t.yaml:4:3: template 1 (\"a\"): capacity: is given twice; remove one",
             "t.yaml:6:11: template 1 (\"a\"): algorithm.kind: is \"BAD\"; give one of \
-             NO_ALGORITHM, STATIC, PROPORTIONAL_SHARE, FAIR_SHARE, PRIORITY_BANDS",
+             NO_ALGORITHM, STATIC, PROPORTIONAL_SHARE, FAIR_SHARE, PRIORITY_BANDS, BUDGET",
             "t.yaml:9:5: template 1 (\"a\"): algorithm.lease_length: is given twice; remove one",
             "t.yaml:10:51: template 1 (\"a\"): algorithm.parameters.name: is given twice; remove \
              one",

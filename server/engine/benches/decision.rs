@@ -148,6 +148,7 @@ impl Crowd {
         self.sequence += 1;
         self.now = self.now + REFRESH_INTERVAL / u32::try_from(self.names.len()).unwrap();
         let ask = Ask {
+            budget: None,
             resource: self.resource.clone(),
             priority: i64::try_from(client % 4).unwrap(),
             weight: Subclients::ONE,

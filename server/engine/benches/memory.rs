@@ -115,6 +115,7 @@ fn fill(resources: u32, each: u32) -> Node {
                 client: HolderName::new(&format!("bench-client-{client:07}")).unwrap(),
                 sequence: Some(1),
                 asks: vec![Ask {
+                    budget: None,
                     resource: ResourceId::new(&format!("bench-{of:07}")).unwrap(),
                     priority: 0,
                     weight: Subclients::ONE,

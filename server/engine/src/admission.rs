@@ -184,7 +184,11 @@ impl Admission {
             of_templates += bytes;
         }
         assert_eq!(of_templates, self.bytes, "bytes of templates");
-        assert_eq!(self.bytes, by_template.values().sum(), "bytes in all");
+        assert_eq!(
+            self.bytes,
+            by_template.values().sum::<usize>(),
+            "bytes in all"
+        );
     }
 
     /// Refuses, with the time to come back: not before `at_least`, and spread for those who are refused together.

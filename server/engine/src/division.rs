@@ -262,6 +262,15 @@ pub enum Reason {
     ByBand(Vec<(i64, f64, Amount)>),
     /// The division at the holder's last ask. Only on status pages.
     DividedBefore,
+    /// BUDGET: what is left is divided by need, and a holder with a stream gets its share of a quarter of it.
+    Headroom {
+        /// Amount that is neither taken nor may be taken by silent holders.
+        left: u64,
+        /// Whole amount of the window.
+        total: u64,
+        /// Needs of all holders.
+        needs: u64,
+    },
     /// The template is gone: the server grants nothing more and takes nothing back.
     TemplateGone,
     /// The server is in learning mode and divides nothing.
@@ -329,7 +338,10 @@ fn solve_for(
         AlgorithmKind::NoAlgorithm => Rule::NoAlgorithm,
         AlgorithmKind::Static => algorithms::static_share(bands, supply),
         AlgorithmKind::ProportionalShare => algorithms::proportional_share(bands, supply),
-        AlgorithmKind::FairShare => algorithms::fair_share(bands, supply.capacity),
+        // A budget divides headroom, and is no resource of leases.
+        AlgorithmKind::FairShare | AlgorithmKind::Budget => {
+            algorithms::fair_share(bands, supply.capacity)
+        }
         AlgorithmKind::PriorityBands => {
             algorithms::priority_bands(bands, &algorithm.min_shares, supply, is_asked)
         }
@@ -360,6 +372,9 @@ impl fmt::Display for Reason {
             }
             Self::BandLevel(share) => return share.fmt(f),
             Self::BandSatisfied => "there is enough for everyone of its priority",
+            Self::Headroom { left, total, needs } => {
+                return write!(f, "{left} of {total} left in this window; holders need {needs} more");
+            }
             Self::TemplateGone => "its template is gone; the lease runs down",
             Self::ByBand(parts) => {
                 for (place, (priority, gets, wants)) in parts.iter().enumerate() {

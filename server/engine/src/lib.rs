@@ -45,6 +45,7 @@
 //!         weight: Subclients::ONE,
 //!         wants: Amount::new(30.0)?,
 //!         has: None,
+//!         budget: None,
 //!     }],
 //! };
 //! let Outcome::Served(reply) = node.handle_get_capacity(&request, Time::from_secs(1)) else {
@@ -57,6 +58,7 @@
 
 pub mod admission;
 pub mod amount;
+pub mod budget;
 pub mod claims;
 mod continuity;
 pub mod division;

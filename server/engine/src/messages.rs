@@ -5,10 +5,11 @@ mod report;
 
 pub use report::*;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use doorward_time::budget::{BudgetState, BudgetWord};
 use doorward_time::named;
 use smol_str::SmolStr;
 use thiserror::Error;
@@ -76,6 +77,8 @@ pub struct Ask {
     pub wants: Amount,
     /// Amount that the client may be using now. Absent: nothing.
     pub has: Option<Has>,
+    /// Its word about its account, if the resource is a budget. Then `wants` is what it has taken and needs.
+    pub budget: Option<BudgetWord>,
 }
 
 /// Amount that a holder reports as possibly in use, and for how long.
@@ -115,6 +118,8 @@ pub struct ReleaseCapacity {
     pub sequence: Option<u64>,
     /// The resources. The answer says for which ones the client held no lease.
     pub resources: Vec<ResourceId>,
+    /// The last words about budgets among them.
+    pub words: BTreeMap<ResourceId, BudgetWord>,
 }
 
 /// Answer to a client for one resource.
@@ -141,6 +146,8 @@ pub struct ClientLease {
     pub decided: bool,
     /// Newest request of the client that the answer takes into account. Absent: it does not number its requests.
     pub sequence: Option<u64>,
+    /// State of the budget, if it is one.
+    pub budget: Option<BudgetState>,
 }
 
 named! {
@@ -216,6 +223,19 @@ pub enum RefusalReason {
         "another program asks under the same name, and numbers its requests; give each program a name of its own"
     )]
     Unnumbered,
+    /// A budget was asked for without a word about the account, or without a number.
+    #[error("it is a budget; ask with a library that knows budgets, and open it as one")]
+    IsBudget,
+    /// A word about a budget for a resource that is none.
+    #[error(
+        "it is no budget; open it as a limit by rate or in flight, or give its template the kind BUDGET"
+    )]
+    IsNoBudget,
+    /// All accounts that a budget can have are those of live holders.
+    #[error(
+        "the budget has as many holders as one server keeps; ask fewer servers, or a level of servers in between"
+    )]
+    TooManyAccounts,
     /// The parent refuses the resource for a reason of its own.
     #[error("this server's parent refuses it; see the server's log and status page")]
     RefusedByParent,
@@ -321,6 +341,9 @@ pub struct ServerAsk {
     pub unreported: Amount,
     /// Whether it does not know yet what its predecessor granted to others.
     pub learning: bool,
+    /// Its word about its account, if the resource is a budget. Then the demand is what its holders need, and `has` is its
+    /// ceiling.
+    pub budget: Option<BudgetWord>,
 }
 
 /// Leases that holders reported from one mastership.
@@ -362,6 +385,8 @@ pub struct ServerLease {
     pub sequence: Option<u64>,
     /// Whether the parent decided about the child's present demand. Absent: not sent.
     pub decided: Option<bool>,
+    /// State of the budget, if it is one.
+    pub budget: Option<BudgetState>,
 }
 
 /// Answer of a master to [`GetServerCapacity`], or its push to a child.

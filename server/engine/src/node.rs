@@ -17,6 +17,7 @@
 //! drops all knowledge of leases whenever mastership is won or lost.
 
 pub mod asking;
+pub mod budgets;
 pub mod child_servers;
 pub mod children;
 mod entry;
@@ -39,6 +40,7 @@ use crate::admission::limits::Limits;
 use crate::claims::POINTS_MAX;
 use crate::id::{Incarnation, MastershipId, ResourceId};
 use crate::messages::{Counters, NodeEvent, ResourceSnapshot};
+use crate::node::budgets::Budgets;
 use crate::node::children::Children;
 use crate::node::entry::{Conflicts, Entry};
 use crate::node::marks::NodeMarks;
@@ -85,6 +87,7 @@ pub struct Node {
     mastership_id: MastershipId,
     conflicts: Conflicts,
     resources: Resources,
+    budgets: Budgets,
     admission: Admission,
     retries: Retries,
     /// The next timeout of every resource that has one.
@@ -109,6 +112,7 @@ impl Node {
             retries: Retries::new(config.seed),
             conflicts: Conflicts::default(),
             resources: Resources::new(config.seed),
+            budgets: Budgets::default(),
             config,
             active_templates,
             sweep: Sweep::default(),
@@ -145,6 +149,9 @@ impl Node {
     pub fn handle_timeout(&mut self, now: Time) {
         self.end_term_if_over(now);
         self.sweep_next(now);
+        if self.handle_budget_timeout(now) {
+            return;
+        }
         let Some(&first) = self.timeouts.first().filter(|(at, _)| *at <= now) else {
             return;
         };
@@ -166,7 +173,8 @@ impl Node {
     /// or for a sweep over all resources.
     pub fn poll_timeout(&self) -> Option<Time> {
         let of_resources = self.timeouts.first().map(|(at, _)| *at);
-        let due = [of_resources, self.valid_until, self.sweep.due()];
+        let of_budgets = self.budgets.next_timeout();
+        let due = [of_resources, of_budgets, self.valid_until, self.sweep.due()];
         due.into_iter().flatten().min()
     }
 
@@ -189,9 +197,11 @@ impl Node {
 
     /// A view of one resource that has holders.
     pub fn resource_snapshot(&self, resource: &ResourceId, now: Time) -> Option<ResourceSnapshot> {
-        self.resources
-            .get(resource)
+        let budget = self.budgets.get(resource);
+        let entry = self.resources.get(resource);
+        entry
             .map(|entry| entry.resource.snapshot(now))
+            .or_else(|| Some(budget?.snapshot(now)))
     }
 
     /// Asserts that every kept sum is what its parts add up to. O(leases), for tests.
@@ -207,6 +217,7 @@ impl Node {
             entry.assert_consistent(pace, has_parent, has_heard);
         }
         self.assert_counted();
+        self.assert_budgets_consistent();
         self.resources.assert_consistent();
         let scheduled = self
             .resources

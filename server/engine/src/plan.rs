@@ -148,6 +148,7 @@ impl PlannedDivision {
             false => Vec::new(),
         };
         Some(ServerLease {
+            budget: None,
             resource: resource.clone(),
             capacity,
             expires_in: algorithm.lease_length,

@@ -22,6 +22,7 @@ use doorward_time::named;
 use thiserror::Error;
 
 use crate::amount::Amount;
+use crate::budget::terms::BudgetTerms;
 use crate::claims::Subclients;
 
 /// Longest refresh interval that a server sends, whatever the template says. Doorman's own clients obey any interval.
@@ -55,6 +56,8 @@ named! {
         /// Each priority gets its guaranteed minimum first. Then the highest priority comes first, fair
         /// inside each priority.
         PriorityBands = "PRIORITY_BANDS",
+        /// The capacity is an amount for each window of time, and what remains is divided max-min fairly.
+        Budget = "BUDGET",
     }
 }
 
@@ -122,6 +125,8 @@ pub struct Algorithm {
     pub decay_factor: f64,
     /// Fractions of the capacity guaranteed to priorities (PRIORITY_BANDS), sum at most 1.
     pub min_shares: BTreeMap<i64, f64>,
+    /// How a budget is given out (BUDGET).
+    pub budget: Option<Box<BudgetTerms>>,
 }
 
 impl Algorithm {
@@ -133,6 +138,12 @@ impl Algorithm {
 
     /// Returns the parameters by which a template says the rest of it: their names and values.
     pub fn parameters(&self) -> Vec<(String, String)> {
+        if let Some(budget) = &self.budget {
+            let given = budget.given();
+            return given
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .collect();
+        }
         let shrink = match self.shrink {
             Shrink::Acknowledged => "acknowledged",
             Shrink::Immediate => "immediate",
@@ -159,6 +170,7 @@ impl Default for Algorithm {
             shrink: Shrink::default(),
             decay_factor: 0.5,
             min_shares: BTreeMap::new(),
+            budget: None,
         }
     }
 }

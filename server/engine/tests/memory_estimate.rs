@@ -141,6 +141,7 @@ fn clients(resources: u32, leases_each: u32, name_bytes: usize, priorities: u32)
                 client: HolderName::new(&name).unwrap(),
                 sequence: Some(1),
                 asks: vec![Ask {
+                    budget: None,
                     resource: resource(of),
                     priority: i64::from(client % priorities),
                     weight: Subclients::ONE,
@@ -188,6 +189,7 @@ fn children(children: u32, resources: u32, points: u32, priorities: u32) -> Node
                 height: 1,
                 address: None,
                 asks: vec![ServerAsk {
+                    budget: None,
                     unreported: Amount::ZERO,
                     reported: Vec::new(),
                     resource: resource(of),

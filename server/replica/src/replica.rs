@@ -367,6 +367,8 @@ impl Replica {
     /// Does the next step of the work that is due. `wall` is the wall clock, as time since the Unix epoch. Ready:
     /// nothing is due.
     pub fn advance(&mut self, now: Time, wall: Duration) -> Poll<()> {
+        let unix = i64::try_from(wall.as_millis()).unwrap_or(i64::MAX);
+        self.node.handle_wall_clock(unix, now);
         const PARTS: u8 = 5;
         for _ in 0..PARTS {
             self.turn = (self.turn + 1) % PARTS;

@@ -3,4 +3,4 @@
 pub use doorward_time::Time;
 pub use doorward_time::spread;
 pub use doorward_time::tolerance;
-pub use doorward_time::{millis, millis_up};
+pub use doorward_time::{budget, millis, millis_up};

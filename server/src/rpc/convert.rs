@@ -18,10 +18,11 @@ use doorward_engine::amount::Amount;
 use doorward_engine::claims::Subclients;
 use doorward_engine::id::{Caller, HolderName, Incarnation, MastershipId, ResourceId};
 use doorward_engine::messages::{
-    Ask, ClientLease, GetCapacity, GetCapacityReply, Has, LimitedBy, Refusal, RefusalReason,
-    ReleaseCapacity, Released,
+    Ask, BudgetWord, ClientLease, GetCapacity, GetCapacityReply, Has, LimitedBy, Refusal,
+    RefusalReason, ReleaseCapacity, Released,
 };
 use doorward_engine::node::mastership::{Mastership, Outcome};
+use doorward_proto::budget;
 use doorward_proto::doorman as wire;
 use doorward_session::time::{millis, millis_up};
 use tonic::Status as RpcStatus;
@@ -78,7 +79,14 @@ pub fn release_capacity(
     caller: Option<Caller>,
 ) -> Result<ReleaseCapacity, RpcStatus> {
     check_count(request.resource_id.len())?;
+    let words = request.resource_id.iter().zip(&request.budget);
+    let words = words.filter_map(|(id, word)| {
+        let word = budget::word(Some(word))?;
+        let closes = true;
+        Some((ResourceId::new(id).ok()?, BudgetWord { closes, ..word }))
+    });
     Ok(ReleaseCapacity {
+        words: words.collect(),
         caller,
         incarnation: request.incarnation.and_then(Incarnation::new),
         client: holder_name("client_id", &request.client_id)?,
@@ -164,6 +172,7 @@ pub fn get_capacity_response(
                 learning_for_ms: lease.learning_for.map(millis_up),
                 decided: Some(lease.decided),
                 sequence: None,
+                budget: lease.budget.as_ref().map(budget::state_message),
             })
             .collect(),
         refused,
@@ -195,9 +204,11 @@ fn refusal_message(refused: Refusal) -> wire::Refusal {
         RefusalReason::UnknownResource => wire::refusal::Reason::UnknownResource,
         RefusalReason::NotReady => wire::refusal::Reason::NotReady,
         RefusalReason::AnotherProcess(_) => wire::refusal::Reason::AnotherProcess,
-        RefusalReason::Unnumbered => wire::refusal::Reason::InvalidRequest,
+        RefusalReason::Unnumbered | RefusalReason::IsBudget | RefusalReason::IsNoBudget => {
+            wire::refusal::Reason::InvalidRequest
+        }
         RefusalReason::RefusedByParent => wire::refusal::Reason::Unspecified,
-        RefusalReason::Full(_) => wire::refusal::Reason::TooMany,
+        RefusalReason::Full(_) | RefusalReason::TooManyAccounts => wire::refusal::Reason::TooMany,
     };
     wire::Refusal {
         retry_in_ms: refused.retry_in.map(millis),
@@ -270,6 +281,7 @@ fn ask(asked: &wire::ResourceRequest, wall: Duration) -> Result<Ask, String> {
         weight: Subclients::ONE,
         wants,
         has,
+        budget: budget::word(asked.budget.as_ref()),
     })
 }
 

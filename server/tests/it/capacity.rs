@@ -41,6 +41,7 @@ async fn a_released_lease_frees_its_capacity_at_once() {
     let mut client = capacity(&server).await;
     get(&mut client, "a", vec![asked("fair/x", 100.0)]).await;
     let release = ReleaseCapacityRequest {
+        budget: Vec::new(),
         incarnation: None,
         client_id: "a".to_owned(),
         resource_id: vec!["fair/x".to_owned(), "fair/never-held".to_owned()],

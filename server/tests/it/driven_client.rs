@@ -92,6 +92,7 @@ impl Process {
             incarnation: self.incarnation,
             sequence: Some(self.sequence),
             resource: vec![ResourceRequest {
+                budget: None,
                 resource_id: RESOURCE.to_owned(),
                 priority: 0,
                 has: (self.has > 0.0).then_some(has),
@@ -137,6 +138,7 @@ impl Process {
     /// Releases the resource of this process, and one that no client holds. Returns both outcomes.
     pub(crate) async fn releases(&mut self, sequence: Option<u64>) -> [Outcome; 2] {
         let release = ReleaseCapacityRequest {
+            budget: Vec::new(),
             client_id: self.id.clone(),
             incarnation: self.incarnation,
             resource_id: vec![RESOURCE.to_owned(), "fair/never-held".to_owned()],

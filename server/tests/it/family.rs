@@ -76,6 +76,7 @@ pub(crate) fn request(child: &str, resource: &str, word: Word) -> GetServerCapac
         height: 1,
         address: None,
         asks: vec![ServerAsk {
+            budget: None,
             unreported: Amount::ZERO,
             reported: Vec::new(),
             resource: ResourceId::new(resource).unwrap(),
@@ -227,6 +228,7 @@ impl Family {
             client: HolderName::new(client).unwrap(),
             sequence: None,
             asks: vec![Ask {
+                budget: None,
                 resource: ResourceId::new(resource).unwrap(),
                 priority: 0,
                 weight: Subclients::ONE,

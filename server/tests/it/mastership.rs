@@ -89,6 +89,7 @@ async fn a_follower_names_the_master_in_every_answer() {
     assert_eq!(mastership.epoch(), 9);
 
     let release = ReleaseCapacityRequest {
+        budget: Vec::new(),
         incarnation: None,
         client_id: "a".to_owned(),
         resource_id: vec!["fair/x".to_owned()],

@@ -83,6 +83,7 @@ pub(crate) async fn admin(server: &Server) -> AdminClient<Channel> {
 
 pub(crate) fn asked(resource_id: &str, wants: f64) -> ResourceRequest {
     ResourceRequest {
+        budget: None,
         resource_id: resource_id.to_owned(),
         priority: 0,
         has: None,

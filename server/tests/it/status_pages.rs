@@ -40,6 +40,7 @@ pub(crate) fn root(description: String) -> ServerState {
 pub(crate) fn ask(state: &ServerState, client: &str, resources: impl IntoIterator<Item = String>) {
     let (priority, wants, has) = (0, Amount::new(1.0).unwrap(), None);
     let asks = resources.into_iter().map(|id| Ask {
+        budget: None,
         resource: ResourceId::new(&id).unwrap(),
         priority,
         weight: Subclients::ONE,

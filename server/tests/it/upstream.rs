@@ -131,6 +131,7 @@ async fn what_the_last_client_releases_is_given_back() {
     let mut client = capacity(&server).await;
     get(&mut client, "a", vec![asked("r", 30.0)]).await;
     let release = doorman::ReleaseCapacityRequest {
+        budget: Vec::new(),
         incarnation: None,
         client_id: "a".to_owned(),
         resource_id: vec!["r".to_owned()],

@@ -5,6 +5,7 @@
 //! the caller chooses: a program takes its own start, the simulator and tests take zero. There is no "never" value. A
 //! deadline that may be absent is an `Option<Time>`.
 
+pub mod budget;
 pub mod marks;
 mod named;
 pub mod spread;

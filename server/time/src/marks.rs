@@ -3,15 +3,21 @@
 //! There may be a million. So they are put in while they are read, and nothing later passes through all of them.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::time::Duration;
 
 /// Largest sum of a resource's leases, and the longest remaining time of any of them. Without the sum: any amount.
 pub type StoredMark = (Option<f64>, Duration);
 
+/// Stands between the id of a budget and the start of its window, in the name of the window's mark.
+pub const BUDGET_KEY: &str = " budget ";
+
 /// Marks by resource.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MarksByResource {
     marks: BTreeMap<Box<str>, StoredMark>,
+    /// Marks of windows of budgets. They count until the window is over, even without requests.
+    budgets: BTreeMap<Box<str>, StoredMark>,
     longest: Duration,
 }
 
@@ -19,7 +25,25 @@ impl MarksByResource {
     /// Puts a mark in, or in place of another one.
     pub fn insert(&mut self, resource: &str, mark: StoredMark) {
         self.longest = self.longest.max(mark.1);
-        self.marks.insert(resource.into(), mark);
+        let marks = match resource.contains(BUDGET_KEY) {
+            true => &mut self.budgets,
+            false => &mut self.marks,
+        };
+        marks.insert(resource.into(), mark);
+    }
+
+    /// Takes the marks of a budget out: the starts of its windows, and the amounts.
+    pub fn take_budget(&mut self, budget: &str) -> Vec<(i64, f64)> {
+        let prefix = format!("{budget}{BUDGET_KEY}");
+        let from = (Bound::Included(prefix.as_str()), Bound::Unbounded);
+        let all = self.budgets.range::<str, _>(from);
+        let keys = all.take_while(|(key, _)| key.starts_with(&prefix));
+        let keys: Vec<_> = keys.map(|(key, _)| key.clone()).collect();
+        let mark = |key: Box<str>| {
+            let (amount, _) = self.budgets.remove(&key)?;
+            Some((key.strip_prefix(&prefix)?.parse().ok()?, amount?))
+        };
+        keys.into_iter().filter_map(mark).collect()
     }
 
     /// Takes the mark of a resource out.
@@ -39,19 +63,23 @@ impl MarksByResource {
 
     /// Number of marks.
     pub fn len(&self) -> usize {
-        self.marks.len()
+        self.marks.len() + self.budgets.len()
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.marks.is_empty()
+        self.len() == 0
+    }
+
+    /// Whether there are some of leases.
+    pub fn has_leases(&self) -> bool {
+        !self.marks.is_empty()
     }
 
     /// Returns all marks.
     pub fn iter(&self) -> impl Iterator<Item = (&str, StoredMark)> {
-        self.marks
-            .iter()
-            .map(|(resource, mark)| (&**resource, *mark))
+        let all = self.marks.iter().chain(&self.budgets);
+        all.map(|(resource, mark)| (&**resource, *mark))
     }
 }
 

@@ -48,7 +48,7 @@ impl Ideal {
             AlgorithmKind::NoAlgorithm => Self::All,
             AlgorithmKind::Static => Self::Level(capacity),
             _ if wants.clone().sum::<f64>() <= capacity => Self::All,
-            AlgorithmKind::FairShare => Self::Level(level(capacity, wants)),
+            AlgorithmKind::FairShare | AlgorithmKind::Budget => Self::Level(level(capacity, wants)),
             AlgorithmKind::ProportionalShare => proportional(capacity, wants),
             AlgorithmKind::PriorityBands => bands(algorithm, capacity, wishes),
         }

@@ -32,6 +32,7 @@ impl Capacity for Echo {
     ) -> Result<Response<GetCapacityResponse>, Status> {
         let resources = request.into_inner().resource.into_iter();
         let response = resources.map(|asked| ResourceResponse {
+            budget: None,
             resource_id: asked.resource_id,
             gets: Lease {
                 expiry_time: 1_800_000_000,

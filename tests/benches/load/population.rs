@@ -65,6 +65,7 @@ impl Population {
         let resource = (0..self.each).map(|number| {
             let has = self.lease(client, number).load(Ordering::Relaxed);
             ResourceRequest {
+                budget: None,
                 resource_id: self.resource(client, number),
                 priority: 0,
                 has: (has != NOTHING).then(|| lease(f64::from_bits(has))),

@@ -59,6 +59,7 @@ struct Client {
 
 fn asked(resource_id: &str, wants: f64, has: f64) -> ResourceRequest {
     ResourceRequest {
+        budget: None,
         resource_id: resource_id.to_owned(),
         priority: 0,
         has: (has > 0.0).then(|| Lease {

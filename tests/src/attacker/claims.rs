@@ -32,6 +32,7 @@ fn client(target: Target) -> CapacityClient<Channel> {
 /// Returns a claim of one resource.
 pub fn claim(resource: String, priority: i64, wants: f64, has: Option<f64>) -> ResourceRequest {
     ResourceRequest {
+        budget: None,
         resource_id: resource,
         priority,
         has: has.map(lease),

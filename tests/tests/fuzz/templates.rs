@@ -49,6 +49,7 @@ fn serve(templates: &Templates) {
             incarnation: None,
             sequence: None,
             asks: vec![Ask {
+                budget: None,
                 resource: resource.clone(),
                 priority: 0,
                 weight: Subclients::ONE,

@@ -1,6 +1,7 @@
 //! Real servers, clients, command lines and etcd on loopback.
 
 mod agent;
+mod budgets;
 mod chaos;
 mod comeback;
 mod command_line;

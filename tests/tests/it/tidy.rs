@@ -144,6 +144,7 @@ fn every_algorithm_has_a_heading() {
         "PROPORTIONAL_SHARE",
         "FAIR_SHARE",
         "PRIORITY_BANDS",
+        "BUDGET",
     ] {
         assert!(docs.contains(&format!("\n### {kind}\n")), "{kind}");
     }

@@ -341,6 +341,7 @@ impl Capacity for Actor {
                 });
             } else if !(self.play.old && resource.resource_id.starts_with("no")) {
                 answer.response.push(doorman::ResourceResponse {
+                    budget: None,
                     limited_by: match learns {
                         true => Some(doorman::LimitedBy::Learning.into()),
                         false => self.play.limited_by.map(Into::into),

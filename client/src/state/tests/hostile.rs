@@ -210,7 +210,7 @@ prop_compose! {
         // Of another resource, too.
         resource in "r|q",
     ) -> Granted {
-        Granted {
+        Granted { budget: None,
             resource,
             capacity,
             sequence: None,

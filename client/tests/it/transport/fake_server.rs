@@ -226,6 +226,7 @@ pub fn lease(capacity: f64, refresh_in_ms: u64) -> Answer {
 pub fn granted(gets: doorman::Lease) -> Answer {
     Ok(doorman::GetCapacityResponse {
         response: vec![doorman::ResourceResponse {
+            budget: None,
             limited_by: None,
             learning_for_ms: None,
             decided: None,

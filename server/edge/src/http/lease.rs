@@ -76,6 +76,7 @@ pub(super) async fn lease(
     let Json(form) = body?;
     let (name, id) = (client(&peer, form.client)?, resource(&form.resource)?);
     let mut ask = Ask {
+        budget: None,
         resource: id.clone(),
         // Rules rank callers. A program may only let others go first.
         priority: form.priority.min(0),
@@ -133,6 +134,7 @@ pub(super) async fn release(
     let Json(form) = body?;
     let (name, id) = (client(&peer, form.client)?, resource(&form.resource)?);
     let request = ReleaseCapacity {
+        words: std::collections::BTreeMap::new(),
         client: name.clone(),
         incarnation: None,
         caller: caller(&peer),
@@ -190,10 +192,14 @@ fn unready(detail: impl Into<String>) -> Problem {
 fn refused(refusal: &Refusal) -> Problem {
     let status = match refusal.reason {
         RefusalReason::UnknownResource => StatusCode::NOT_FOUND,
-        RefusalReason::AnotherProcess(_) | RefusalReason::Unnumbered => StatusCode::CONFLICT,
-        RefusalReason::NotReady | RefusalReason::RefusedByParent | RefusalReason::Full(_) => {
-            StatusCode::SERVICE_UNAVAILABLE
-        }
+        RefusalReason::AnotherProcess(_)
+        | RefusalReason::Unnumbered
+        | RefusalReason::IsBudget
+        | RefusalReason::IsNoBudget => StatusCode::CONFLICT,
+        RefusalReason::NotReady
+        | RefusalReason::RefusedByParent
+        | RefusalReason::TooManyAccounts
+        | RefusalReason::Full(_) => StatusCode::SERVICE_UNAVAILABLE,
     };
     let is_unready = status == StatusCode::SERVICE_UNAVAILABLE;
     let wait = refusal.retry_in.or(is_unready.then_some(RETRY_IN));

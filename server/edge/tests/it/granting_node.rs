@@ -35,6 +35,7 @@ impl Node for GrantingNode {
         let leases = request.asks.into_iter().map(|ask| {
             asked.insert((request.client.to_string(), ask.resource.to_string()));
             ClientLease {
+                budget: None,
                 resource: ask.resource,
                 capacity: Amount::new(self.capacity).unwrap(),
                 expires_in: Duration::from_secs(300),

@@ -73,6 +73,7 @@ impl FakeNode {
                 Answering::StartsAnew => return None,
             };
             reply.leases.push(ClientLease {
+                budget: None,
                 resource: ask.resource.clone(),
                 capacity: Amount::new(capacity).unwrap(),
                 expires_in: Duration::from_secs(60),

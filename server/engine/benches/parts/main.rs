@@ -127,6 +127,7 @@ fn clients(sizes: &Sizes) {
             node.handle_timeout(at);
         }
         let request = ReleaseCapacity {
+            words: std::collections::BTreeMap::new(),
             client: client(turn),
             incarnation: None,
             caller: None,
@@ -370,6 +371,7 @@ fn client(number: usize) -> HolderName {
 
 fn asks(holder: usize, resources: std::ops::Range<usize>, wants: f64) -> GetCapacity {
     let ask = |number| Ask {
+        budget: None,
         resource: resource(number),
         priority: (holder % 4) as i64,
         weight: Subclients::ONE,
@@ -402,6 +404,7 @@ fn child_request(
         address: None,
         asks: (0..resources)
             .map(|number| ServerAsk {
+                budget: None,
                 resource: resource(number),
                 demand: Arc::clone(demand),
                 has: None,

@@ -199,6 +199,9 @@ impl Node {
     }
 
     fn release(&mut self, request: &ReleaseCapacity, id: &ResourceId, now: Time) -> Released {
+        if let Some(word) = request.words.get(id) {
+            return self.close_account(request, id, *word, now);
+        }
         let caller = self.admission.find_caller(request.caller);
         let holder = HolderId::client(request.client.clone(), request.incarnation);
         let result = self.change_resource(id, now, |resource| {
@@ -253,6 +256,9 @@ impl Node {
         ask: &Ask,
         now: Time,
     ) -> Result<ClientLease, RefusalReason> {
+        if let Some(word) = ask.budget {
+            return self.handle_client_word(request, ask, word, now);
+        }
         let tolerance = self.config.clock_tolerance;
         let holder_ask = HolderAsk {
             asker,
@@ -309,6 +315,7 @@ impl Node {
             learning_for: answer.learning_for,
             decided: answer.decided,
             sequence,
+            budget: None,
         };
         shorter_lease(self.config.clock_tolerance, lease)
     }
@@ -322,6 +329,9 @@ impl Node {
         via: Via,
         now: Time,
     ) -> Result<ServerLease, RefusalReason> {
+        if let Some(word) = ask.budget {
+            return self.handle_server_word(request, ask, word, via, now);
+        }
         let tolerance = self.config.clock_tolerance;
         let holder_ask = HolderAsk {
             asker,

@@ -144,7 +144,8 @@ impl Node {
 
     /// Whether [`Node::poll_pushes`] may have a push.
     pub fn has_pushes(&self) -> bool {
-        !self.children.unsettled.is_empty() || !self.children.round.is_empty()
+        let has_news = !self.children.unsettled.is_empty() || self.is_in_round();
+        has_news || self.budgets.has_rounds()
     }
 
     /// Whether the last pushes stopped within a round.
@@ -171,6 +172,11 @@ impl Node {
             children.round = std::mem::take(&mut children.unsettled);
         }
         let next = children.round.first().cloned();
+        if next.is_none() && self.budgets.has_rounds() && pushes.looked_at < LEASES_PER_POLL {
+            pushes.looked_at += 1;
+            self.push_budget(&mut pushes.to, now);
+            return Poll::Pending;
+        }
         let Some(id) = next.filter(|_| pushes.looked_at < LEASES_PER_POLL) else {
             return Poll::Ready(std::mem::take(&mut pushes.to));
         };

@@ -9,9 +9,11 @@ use std::time::Duration;
 
 pub use doorward_time::marks::{MarksByResource, StoredMark};
 
+use crate::budget::window::UnixMillis;
 pub use crate::continuity::mark::Mark;
 use crate::id::ResourceId;
 use crate::node::Node;
+use crate::node::budgets::mark_key;
 use crate::node::learning::UnknownLeases;
 use crate::node::mastership::{Mastership, Term};
 use crate::resource::marking::Predecessors;
@@ -77,6 +79,20 @@ impl NodeMarks {
         }
     }
 
+    /// Takes the mark of a budget's present window out. Marks of windows that are over are removed. None: this mastership
+    /// keeps no marks.
+    pub(super) fn take_budget(&mut self, id: &ResourceId, start: UnixMillis) -> Option<u64> {
+        let mut present = 0;
+        for (found, amount) in self.found.take_budget(id.as_str()) {
+            if found == start {
+                present = amount as u64;
+            } else if let Ok(key) = mark_key(id, found) {
+                self.note_due(&key);
+            }
+        }
+        self.is_kept.then_some(present)
+    }
+
     /// Takes an operator's word. The store hears it at once.
     pub(super) fn handle_unknown_leases(&mut self, leases: UnknownLeases, now: Time) {
         self.is_complete = leases == UnknownLeases::AreNone;
@@ -94,7 +110,7 @@ impl NodeMarks {
     }
 
     fn has_work(&self, now: Time) -> bool {
-        let is_old = !self.found.is_empty() && self.found_until <= now;
+        let is_old = self.found.has_leases() && self.found_until <= now;
         let is_news = !self.is_begun || self.has_learned(now);
         self.is_kept && self.in_flight.is_none() && (is_news || !self.due.is_empty() || is_old)
     }
@@ -164,7 +180,7 @@ impl Node {
     pub fn marks_due(&self) -> Option<Time> {
         let marks = self.marks.as_ref();
         let marks = marks.filter(|it| it.is_kept && it.in_flight.is_none())?;
-        let found = Some(marks.found_until).filter(|_| !marks.found.is_empty());
+        let found = Some(marks.found_until).filter(|_| marks.found.has_leases());
         [found, marks.unmarked_until].into_iter().flatten().min()
     }
 
@@ -179,7 +195,11 @@ impl Node {
                 break;
             };
             let entry = self.resources.get_mut(&resource);
-            if let Some((mark, was_there)) = entry.and_then(|it| it.resource.send_mark(now)) {
+            let sent = match entry {
+                Some(entry) => entry.resource.send_mark(now),
+                None => self.budgets.send_mark(&resource),
+            };
+            if let Some((mark, was_there)) = sent {
                 marks.count += u64::from(mark.is_some());
                 marks.count = marks.count.saturating_sub(u64::from(was_there));
                 writes.push((resource, mark));
@@ -224,6 +244,8 @@ impl Node {
                     entry.resource.note_mark_written();
                 }
                 self.settle_at(slot, now);
+            } else {
+                self.note_budget_mark_written(&id, now);
             }
         }
     }

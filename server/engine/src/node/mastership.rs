@@ -179,7 +179,8 @@ impl Node {
         let (due, unsettled) = (self.upstream.forget(), self.children.forget());
         let conflicts = std::mem::take(&mut self.conflicts);
         let marks = self.marks.take();
-        self.discard(Box::new((resources, timeouts, marks)));
+        let budgets = self.budgets.forget();
+        self.discard(Box::new((resources, timeouts, marks, budgets)));
         self.discard(Box::new((accounts, due, unsettled, conflicts)));
         self.sweep.forget();
     }

@@ -22,11 +22,14 @@ impl Node {
         max: usize,
         now: Time,
     ) -> Vec<ResourceSnapshot> {
-        self.resources
-            .after(after)
-            .take(max)
-            .map(|(_, entry)| entry.resource.snapshot(now))
-            .collect()
+        let of_leases = self.resources.after(after).take(max);
+        let of_leases = of_leases.map(|(_, entry)| entry.resource.snapshot(now));
+        let of_budgets = self.budgets.after(after).take(max);
+        let of_budgets = of_budgets.map(|budget| budget.snapshot(now));
+        let mut all: Vec<_> = of_leases.chain(of_budgets).collect();
+        all.sort_by(|one, other| one.resource.cmp(&other.resource));
+        all.truncate(max);
+        all
     }
 
     /// Leases of a resource whose holder's name contains `holder`, those of child servers first, and where to go on if
@@ -40,6 +43,9 @@ impl Node {
         max: usize,
         now: Time,
     ) -> (Vec<LeaseSnapshot>, Option<LeasesFrom>) {
+        if let Some(budget) = self.budgets.get(resource) {
+            return budget.view(from, holder, max);
+        }
         let entry = self.resources.get(resource);
         entry.map_or_else(
             || (Vec::new(), None),
@@ -79,7 +85,7 @@ impl Node {
 impl Node {
     /// Returns the number of resources with leases out.
     pub fn resources_count(&self) -> usize {
-        self.resources.len()
+        self.resources.len() + self.budgets.len()
     }
 
     /// Returns counters of all events since the node came to be.
@@ -96,6 +102,9 @@ impl Node {
         max: usize,
         now: Time,
     ) -> Option<ResourceId> {
+        if after.is_none() {
+            totals.resources += self.budgets.len();
+        }
         let (mut last, before) = (None, totals.resources);
         for (id, entry) in self.resources.after(after).take(max) {
             entry.resource.add_to(totals, now);

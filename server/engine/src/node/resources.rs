@@ -197,6 +197,9 @@ impl Node {
         caller: Option<Caller>,
         now: Time,
     ) -> Result<ResourceSlot, RefusalReason> {
+        if self.is_budget(id) {
+            return Err(RefusalReason::IsBudget);
+        }
         let (of, template) = self.active_templates.find(id);
         let template = template.map(Arc::clone);
         let is_known = template.is_some() || self.config.has_parent;
@@ -259,6 +262,10 @@ impl Node {
             for (caller, bytes) in entry.resource.brought() {
                 *by_caller.entry(caller).or_insert(0) += bytes;
             }
+        }
+        for (template, caller, bytes) in self.budget_bytes() {
+            *by_template.entry(template).or_insert(0) += bytes;
+            *by_caller.entry(caller).or_insert(0) += bytes;
         }
         self.admission.assert_counts(&by_caller, &by_template);
     }

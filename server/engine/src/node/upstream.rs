@@ -13,6 +13,7 @@ use crate::messages::{
 use crate::node::mastership::Mastership;
 use crate::node::{Entry, Node, to_end};
 use crate::resource::parent::ParentPace;
+use crate::resource::retry::PARENT_REFUSED;
 use crate::resource::{Resource, pace};
 use crate::time::Time;
 use crate::time::tolerance::Tolerance;
@@ -163,6 +164,11 @@ impl Node {
                 ..begun.request.clone()
             }));
         };
+        if self.budgets.contains(&id) {
+            let ask = self.ask_upstream_for_budget(&id, begun.sequence, now);
+            begun.request.asks.extend(ask);
+            return Poll::Pending;
+        }
         let (tolerance, few_points) = (self.config.clock_tolerance, self.config.few_points);
         self.change_resource(&id, now, |resource| {
             begun.request.height = begun.request.height.max(resource.height());
@@ -257,6 +263,10 @@ impl Node {
     }
 
     fn handle_upstream_lease(&mut self, lease: &ServerLease, now: Time) {
+        if self.budgets.contains(&lease.resource) {
+            self.handle_upstream_budget(lease, now);
+            return;
+        }
         self.bring_up_to_date(&lease.resource, now);
         let Some(Entry { resource, .. }) = self.resources.get_mut(&lease.resource) else {
             return;
@@ -303,6 +313,7 @@ impl Node {
     pub fn handle_upstream_lost(&mut self, now: Time) {
         self.begin_sweep_of_lost_parent(now);
         self.sweep_some(now);
+        self.ask_again_for_budgets(now);
     }
 
     /// The parent knows a newer start of this node. Of a node without an election, that is another live process, which has
@@ -359,6 +370,10 @@ impl Node {
             RefusalReason::AnotherProcess(_) if is_elected => RefusalReason::NotReady,
             reason => reason,
         };
+        if self.budgets.contains(id) {
+            self.ask_again_for_budget(id, now + PARENT_REFUSED, now);
+            return;
+        }
         let handle = |resource: &mut Resource| resource.handle_upstream_refusal(reason, now);
         if self.change_resource(id, now, handle) == Some(true) {
             let resource = id.clone();

@@ -167,6 +167,7 @@ impl Resource {
             false => Vec::new(),
         };
         Some(ServerLease {
+            budget: None,
             resource: self.id.clone(),
             capacity: answer.lease.capacity,
             expires_in: answer.lease.expires_at.since(asked_at),

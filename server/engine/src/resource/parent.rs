@@ -176,6 +176,7 @@ impl Resource {
             unreported: unreported.rounded_up(),
             reported: said.reported,
             learning: said.learning,
+            budget: None,
         };
         let request = LeaseRequest {
             sequence,

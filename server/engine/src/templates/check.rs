@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::amount::Amount;
+use crate::budget::AMOUNT_MAX;
+use crate::budget::terms::{BudgetTerms, PARAMETERS as BUDGET_PARAMETERS};
 use crate::claims::Subclients;
 use crate::id::ID_BYTES_MAX;
 use crate::rounding::WHOLE;
@@ -190,6 +192,9 @@ impl Check<'_> {
                 self.problem(field, message);
             }
         }
+        if spec.kind == Some(AlgorithmKind::Budget) {
+            parameters.budget = self.budget(spec);
+        }
         let guaranteed: f64 = parameters.min_shares.values().sum();
         if guaranteed > WHOLE {
             let is_share = |(name, _): &(String, _)| name.starts_with(MIN_SHARE);
@@ -203,6 +208,28 @@ impl Check<'_> {
     }
 }
 
+impl Check<'_> {
+    /// Returns the terms of a budget.
+    fn budget(&mut self, spec: &TemplateSpec) -> Option<Box<BudgetTerms>> {
+        let is_whole = |capacity: f64| capacity.fract() == 0.0 && capacity <= AMOUNT_MAX as f64;
+        if let Some(capacity) = spec.capacity.filter(|it| !is_whole(*it)) {
+            let message =
+                format!("is {capacity}; a budget is a whole number of at most {AMOUNT_MAX}");
+            self.problem(Field::Capacity, message);
+        }
+        let given = spec
+            .parameters
+            .iter()
+            .map(|(name, value)| (name.clone(), value.clone().unwrap_or_default()));
+        let terms = BudgetTerms::parse(given.collect());
+        let terms = terms.map_err(|(name, message)| {
+            let place = spec.parameters.iter().position(|(given, _)| given == name);
+            self.problem(place.map_or(Field::Kind, Field::Parameter), message);
+        });
+        terms.ok().map(Box::new)
+    }
+}
+
 /// Prefix of a guarantee's name. The priority follows.
 const MIN_SHARE: &str = "min_share.";
 
@@ -213,6 +240,18 @@ impl Algorithm {
         value: &str,
         kind: Option<AlgorithmKind>,
     ) -> Result<(), String> {
+        let is_budget = kind == Some(AlgorithmKind::Budget);
+        match (is_budget, BUDGET_PARAMETERS.contains(&name)) {
+            (true, true) => return Ok(()),
+            (true, false) => {
+                let known = BUDGET_PARAMETERS.join(", ");
+                return Err(format!(
+                    "{name:?} is unknown for a BUDGET; known are {known}"
+                ));
+            }
+            (false, true) => return Err(format!("only BUDGET takes {name}; remove it")),
+            (false, false) => {}
+        }
         match name {
             "shrink" => {
                 self.shrink = match value {

@@ -51,7 +51,7 @@ fn all_missing_fields_are_reported_at_once() {
             "template 1: identifier_glob: is missing; give a resource id or a glob",
             "template 1: capacity: is missing; give what there is to share",
             "template 1: algorithm.kind: is missing; give one of NO_ALGORITHM, STATIC, \
-             PROPORTIONAL_SHARE, FAIR_SHARE, PRIORITY_BANDS",
+             PROPORTIONAL_SHARE, FAIR_SHARE, PRIORITY_BANDS, BUDGET",
             "template 1: algorithm.lease_length: is missing; give seconds, or a duration such as \
              15s or 2m",
             "template 1: algorithm.refresh_interval: is missing; give seconds, or a duration such \

@@ -61,6 +61,7 @@ pub(crate) fn master(config: Config, templates: Templates) -> Node {
 
 pub(crate) fn ask(resource: ResourceId, priority: i64, wants: Amount, has: Option<Has>) -> Ask {
     Ask {
+        budget: None,
         resource,
         priority,
         weight: Subclients::ONE,
@@ -96,6 +97,7 @@ pub(crate) fn request_for(
 /// Returns a release of the same kind.
 pub(crate) fn release_request(client: HolderName, resources: Vec<ResourceId>) -> ReleaseCapacity {
     ReleaseCapacity {
+        words: std::collections::BTreeMap::new(),
         caller: None,
         incarnation: None,
         client,
@@ -122,6 +124,7 @@ pub(crate) fn server_request(server: HolderName, asks: Vec<ServerAsk>) -> GetSer
 /// Returns the ask of a child server that has nothing and does not learn.
 pub(crate) fn server_ask(resource: ResourceId, demand: Arc<ServerDemand>) -> ServerAsk {
     ServerAsk {
+        budget: None,
         unreported: Amount::ZERO,
         reported: Vec::new(),
         resource,

@@ -76,6 +76,7 @@ fn answer(
     now: u64,
 ) {
     let lease = ServerLease {
+        budget: None,
         resource: resource(),
         capacity: amount(60.0),
         expires_in: Duration::from_secs(60),

@@ -11,6 +11,7 @@
 mod asking;
 mod behaviours;
 mod bounded_holders;
+mod budgets;
 mod child_servers;
 mod client_streams;
 mod invariants;

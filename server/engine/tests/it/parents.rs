@@ -34,6 +34,7 @@ pub(crate) fn template_of(kind: AlgorithmKind, capacity: f64) -> TemplateSpec {
 pub(crate) fn answer(request: &GetServerCapacity, kind: AlgorithmKind) -> GetServerCapacityReply {
     let templates = templates(kind, 1.0);
     let lease = |ask: &ServerAsk| ServerLease {
+        budget: None,
         resource: ask.resource.clone(),
         capacity: ask.demand.wants(),
         expires_in: LEASE,

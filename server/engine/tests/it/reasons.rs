@@ -229,6 +229,7 @@ fn name_of(reason: &Reason) -> &'static str {
         Reason::BandSatisfied => "BandSatisfied",
         Reason::ByBand(_) => "ByBand",
         Reason::DividedBefore => "DividedBefore",
+        Reason::Headroom { .. } => "Headroom",
         Reason::TemplateGone => "TemplateGone",
         Reason::Learning => "Learning",
         Reason::WaitsForParent => "WaitsForParent",

@@ -311,7 +311,7 @@ fn flat(kind: AlgorithmKind, capacity: f64, all: &[(String, i64, f64)]) -> Vec<f
             let of = |wants: f64| wants.min(equal) + (wants - equal).max(0.0) * part;
             all.iter().map(|(_, _, wants)| of(*wants)).collect()
         }
-        AlgorithmKind::FairShare | AlgorithmKind::PriorityBands => {
+        AlgorithmKind::FairShare | AlgorithmKind::PriorityBands | AlgorithmKind::Budget => {
             // The highest priority comes first. FAIR_SHARE has a single priority.
             let mut bands: BTreeMap<i64, Vec<(usize, f64)>> = BTreeMap::new();
             for (number, (_, priority, wants)) in all.iter().enumerate() {

@@ -204,6 +204,7 @@ impl Driver {
             client: HolderName::new(client).unwrap(),
             sequence: None,
             asks: vec![Ask {
+                budget: None,
                 resource: ResourceId::new(resource).unwrap(),
                 priority: 0,
                 weight: Subclients::ONE,

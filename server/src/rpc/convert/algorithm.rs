@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use doorward_engine::budget::terms::PARAMETERS as BUDGET_PARAMETERS;
 use doorward_engine::templates::{Algorithm, AlgorithmKind, TemplateSpec, Templates};
 use doorward_proto::doorman as wire;
 
@@ -36,6 +37,7 @@ const fn kind(kind: AlgorithmKind) -> wire::algorithm::Kind {
         AlgorithmKind::ProportionalShare => wire::algorithm::Kind::ProportionalShare,
         AlgorithmKind::FairShare => wire::algorithm::Kind::FairShare,
         AlgorithmKind::PriorityBands => wire::algorithm::Kind::PriorityBands,
+        AlgorithmKind::Budget => wire::algorithm::Kind::Budget,
     }
 }
 
@@ -59,7 +61,10 @@ pub(super) fn heard(wire: &wire::Algorithm) -> Result<Algorithm, String> {
     let parameters = wire.parameters.iter().filter(|parameter| {
         // A parent of another version may send other parameters. This version ignores them.
         let name = parameter.name.as_str();
-        ["shrink", "decay_factor"].contains(&name) || name.starts_with("min_share.")
+        match found {
+            AlgorithmKind::Budget => BUDGET_PARAMETERS.contains(&name),
+            _ => ["shrink", "decay_factor"].contains(&name) || name.starts_with("min_share."),
+        }
     });
     let spec = TemplateSpec {
         identifier_glob: Some("of-the-parent".to_owned()),

@@ -12,6 +12,7 @@ use doorward_engine::messages::{
     ServerLease,
 };
 use doorward_engine::templates::{DURATION_MAX, HolderBounds, SafeCapacity};
+use doorward_proto::budget;
 use doorward_proto::doorman as wire;
 use doorward_session::visible;
 use prost::Message;
@@ -115,6 +116,7 @@ fn server_lease_message(
             .holder_bounds
             .subclients_max
             .map(Subclients::get),
+        budget: lease.budget.as_ref().map(budget::state_message),
     }
 }
 
@@ -217,6 +219,7 @@ fn server_ask_message(ask: &ServerAsk, wall: Duration) -> wire::ServerCapacityRe
             .and_then(|has| has.expires_in)
             .map(millis_up),
         learning: ask.learning.then_some(true),
+        budget: ask.budget.as_ref().map(budget::word_message),
     }
 }
 
@@ -350,6 +353,7 @@ fn server_lease(
         },
         sequence: answer.sequence,
         decided: answer.decided,
+        budget: answer.budget.as_ref().and_then(budget::state),
     })
 }
 

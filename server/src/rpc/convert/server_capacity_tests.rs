@@ -74,6 +74,7 @@ fn request() -> GetServerCapacity {
         height: 2,
         address: Some("10.0.0.7:6970".into()),
         asks: vec![ServerAsk {
+            budget: None,
             unreported: Amount::ZERO,
             reported: Vec::new(),
             resource: resource(),
@@ -142,6 +143,7 @@ fn a_request_that_is_too_large_goes_in_parts() {
 #[test]
 fn an_answer_arrives_as_it_was_sent() {
     let lease = ServerLease {
+        budget: None,
         decided: Some(true),
         granted_by: None,
         resource: resource(),
@@ -149,6 +151,7 @@ fn an_answer_arrives_as_it_was_sent() {
         expires_in: Duration::from_millis(60_001),
         refresh_in: Duration::from_millis(1_250),
         algorithm: Some(Algorithm {
+            budget: None,
             kind: AlgorithmKind::PriorityBands,
             lease_length: Duration::from_millis(60_500),
             refresh_interval: Duration::from_millis(250),

@@ -10,6 +10,7 @@ const WALL: Duration = Duration::from_millis(1_700_000_000_900);
 
 fn asked(resource_id: &str, wants: f64) -> wire::ResourceRequest {
     wire::ResourceRequest {
+        budget: None,
         resource_id: resource_id.to_owned(),
         priority: 0,
         has: None,
@@ -175,6 +176,7 @@ fn no_limit_is_minus_one_on_the_wire() {
 /// Returns a lease of 0 capacity for two seconds.
 fn nothing() -> ClientLease {
     ClientLease {
+        budget: None,
         limited_by: LimitedBy::Wants,
         learning_for: None,
         decided: true,
@@ -217,6 +219,7 @@ fn only_one_who_is_not_the_master_redirects() {
 #[test]
 fn a_release_passes_over_what_nobody_can_hold() {
     let release = wire::ReleaseCapacityRequest {
+        budget: Vec::new(),
         incarnation: None,
         client_id: "client".to_owned(),
         resource_id: vec![String::new(), "r".to_owned(), "x".repeat(300)],

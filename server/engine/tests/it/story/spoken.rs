@@ -243,6 +243,7 @@ fn lease(command: &Command, sequence: Option<u64>) -> CommandResult<ServerLease>
     let lease_length = command.span("leases-last")?.unwrap_or(minute);
     let refresh = command.span("refresh")?.unwrap_or(Duration::from_secs(5));
     Ok(ServerLease {
+        budget: None,
         resource: resource(command)?,
         capacity,
         expires_in: command.span("lease")?.unwrap_or(minute),

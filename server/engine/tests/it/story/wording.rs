@@ -220,6 +220,9 @@ pub fn refusal(reason: RefusalReason) -> String {
         }
         RefusalReason::Unnumbered => "the request has no number".to_owned(),
         RefusalReason::RefusedByParent => "the parent refuses it".to_owned(),
+        RefusalReason::IsBudget => "it is a budget".to_owned(),
+        RefusalReason::IsNoBudget => "it is no budget".to_owned(),
+        RefusalReason::TooManyAccounts => "too many accounts".to_owned(),
         RefusalReason::Full(full) => full.to_string(),
     }
 }

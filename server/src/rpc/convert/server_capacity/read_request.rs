@@ -9,6 +9,7 @@ use doorward_engine::amount::Amount;
 use doorward_engine::claims::{BandDemand, DemandCurve, ServerDemand, Subclients};
 use doorward_engine::id::{Caller, Incarnation, MastershipId, ResourceId};
 use doorward_engine::messages::{GetServerCapacity, Has, ReportedLeases, ServerAsk};
+use doorward_proto::budget;
 use doorward_proto::doorman as wire;
 use doorward_session::address::Address;
 use smol_str::SmolStr;
@@ -127,6 +128,7 @@ fn server_ask(
         has,
         outstanding,
         learning: asked.learning.unwrap_or_default(),
+        budget: budget::word(asked.budget.as_ref()),
         resource,
     })
 }

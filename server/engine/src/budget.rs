@@ -1,0 +1,493 @@
+//! Budgets: an amount for each window of time, never overspent.
+//!
+//! A budget is given out by a [granter](granter), and what it grants comes from the template at the root, and from an
+//! account with the parent ([`upward`]) below it. Holders take what their ceiling allows, and say what they took.
+
+mod account;
+mod granter;
+mod mark;
+pub mod terms;
+mod upward;
+pub mod window;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::admission::CallerSlot;
+use crate::budget::account::Unanswered;
+pub(crate) use crate::budget::account::{ACCOUNTS_MAX, AccountId, Answer, Word};
+use crate::budget::granter::Granter;
+use crate::budget::mark::BudgetMark;
+use crate::budget::upward::Upward;
+use crate::budget::window::{UnixMillis, Window};
+use crate::id::{MastershipId, ResourceId};
+use crate::messages::{
+    BudgetState, LeaseSnapshot, LeasesFrom, LimitedBy, RefusalReason, ResourceSnapshot, ServerAsk,
+    ServerLease,
+};
+use crate::resource::parent::ParentPace;
+use crate::templates::{Algorithm, AlgorithmKind, Template};
+use crate::time::{Time, spread};
+
+pub use doorward_time::budget::AMOUNT_MAX;
+
+/// Shortest time after which a holder comes at the turn of a window, and the range by which holders are spread.
+const AFTER_TURN: (Duration, Duration) = (Duration::from_millis(5), Duration::from_secs(1));
+
+/// A budget at one server.
+#[derive(Debug)]
+pub(crate) struct Budget {
+    id: ResourceId,
+    /// The caller that brought it, and the bytes that are counted.
+    pub(crate) caller: CallerSlot,
+    pub(crate) weighed: usize,
+    granter: Granter,
+    source: Source,
+    algorithm: Arc<Algorithm>,
+    /// Number of answers, which spreads holders.
+    answered: u64,
+}
+
+#[derive(Debug)]
+enum Source {
+    Root(Root),
+    Parent(Box<Upward>),
+}
+
+/// Where a root's amounts come from.
+#[derive(Debug)]
+struct Root {
+    /// None: its template was removed.
+    template: Option<Arc<Template>>,
+    /// Capacity of the present window, and of the one before.
+    capacity: u64,
+    capacity_before: u64,
+    carried: Option<u64>,
+    /// None: this server keeps none.
+    mark: Option<BudgetMark>,
+    /// Start of a window that is over, and whose mark is in the store.
+    marked_before: Option<UnixMillis>,
+}
+
+/// A root's knowledge of its predecessors' grants in the present window.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Inherited {
+    /// Mark in the store. None: this server keeps no marks of these windows.
+    pub(crate) mark: Option<u64>,
+    /// Whether there may be more than that: any amount.
+    pub(crate) is_unknown: bool,
+}
+
+impl Budget {
+    /// Makes a budget of a root.
+    pub(crate) fn of_root(
+        id: ResourceId,
+        template: Arc<Template>,
+        inherited: Inherited,
+        mastership: MastershipId,
+        caller: CallerSlot,
+        at: UnixMillis,
+    ) -> Self {
+        let algorithm = Arc::clone(&template.algorithm);
+        let terms = algorithm.budget.as_ref();
+        let window = terms.map_or(Window::LIFETIME, |it| it.period.at(at));
+        let capacity = capacity_of(&template);
+        let book = match inherited.mark {
+            Some(_) => node_book(&id),
+            None => mastership.get(),
+        };
+        let unreported = match inherited.is_unknown {
+            true => capacity,
+            false => inherited.mark.unwrap_or(0),
+        };
+        Self {
+            granter: Granter::new(book, mastership, window, unreported),
+            source: Source::Root(Root {
+                template: Some(template),
+                capacity,
+                capacity_before: capacity,
+                carried: None,
+                mark: inherited.mark.map(BudgetMark::found),
+                marked_before: None,
+            }),
+            id,
+            caller,
+            weighed: 0,
+            algorithm,
+            answered: 0,
+        }
+    }
+
+    /// Makes a budget below the root.
+    pub(crate) fn of_parent(
+        id: ResourceId,
+        mastership: MastershipId,
+        caller: CallerSlot,
+        now: Time,
+    ) -> Self {
+        Self {
+            id,
+            caller,
+            weighed: 0,
+            granter: Granter::new(mastership.get(), mastership, Window::UNKNOWN, 0),
+            source: Source::Parent(Box::new(Upward::new(mastership.get(), now))),
+            algorithm: Arc::default(),
+            answered: 0,
+        }
+    }
+
+    /// Puts another template in force. None: it was removed.
+    pub(crate) fn set_template(&mut self, template: Option<&Arc<Template>>) {
+        if let Source::Root(root) = &mut self.source {
+            root.template = template.cloned();
+            if let Some(template) = template {
+                self.algorithm = Arc::clone(&template.algorithm);
+                root.capacity = capacity_of(template);
+            }
+        }
+    }
+
+    /// Brings the window and the amounts up to date.
+    pub(crate) fn look(&mut self, at: UnixMillis, now: Time) {
+        self.granter.note_silence(now);
+        let (granter, terms) = (&mut self.granter, self.algorithm.budget.as_deref());
+        let lease_length = self.algorithm.lease_length;
+        match &mut self.source {
+            Source::Parent(parent) => {
+                let total = if parent.is_over(now) {
+                    0
+                } else {
+                    parent.ceiling()
+                };
+                granter.set_terms(
+                    lease_length,
+                    terms.map_or(u64::MAX, |it| it.largest_call(parent.total())),
+                );
+                granter.set_total(total, total);
+            }
+            Source::Root(root) => {
+                let Some(terms) = terms else {
+                    return;
+                };
+                // The window never goes back.
+                let window = terms.period.at(at);
+                let before = granter.window();
+                if window.start > before.start {
+                    granter.turn(window);
+                    root.capacity_before = root.capacity;
+                    root.carried = None;
+                    if root.mark.is_some() {
+                        root.marked_before = Some(before.start);
+                        root.mark = Some(BudgetMark::default());
+                    }
+                }
+                let window = granter.window();
+                if root.carried.is_none() {
+                    let unused = root
+                        .capacity_before
+                        .saturating_sub(granter.reserved_before());
+                    let since = at.saturating_sub(window.start);
+                    root.carried = terms.carried(root.capacity, unused, since);
+                }
+                let paced = terms.paced(root.capacity, window, at);
+                let total = paced + root.carried.unwrap_or(0);
+                granter.set_terms(lease_length, terms.largest_call(root.capacity));
+                granter.set_total(total, root.mark.map_or(total, |mark| mark.confirmed()));
+            }
+        }
+    }
+
+    /// Hears a holder's word, and answers it.
+    ///
+    /// # Errors
+    ///
+    /// If there is no ceiling for it now.
+    pub(crate) fn ask(
+        &mut self,
+        account: &AccountId,
+        word: Word,
+        at: UnixMillis,
+        now: Time,
+    ) -> Result<Answer, RefusalReason> {
+        if matches!(&self.source, Source::Root(root) if root.template.is_none()) {
+            return Err(RefusalReason::UnknownResource);
+        }
+        self.look(at, now);
+        let closes = word.closes;
+        let answer = self.granter.hear(account, word, now);
+        if let Source::Parent(parent) = &mut self.source {
+            parent.note_change(&self.granter);
+            if parent.is_over(now) && !closes {
+                return Err(RefusalReason::NotReady);
+            }
+        }
+        let answer = answer.map(|answer| self.with_reason(answer));
+        answer.map_err(|unanswered| match unanswered {
+            Unanswered::NotReady => RefusalReason::NotReady,
+            Unanswered::Full => RefusalReason::TooManyAccounts,
+        })
+    }
+
+    /// A holder gets less only for now if the mark rises, or the parent has or is asked for more.
+    fn with_reason(&self, answer: Answer) -> Answer {
+        let expects_more = match &self.source {
+            Source::Root(_) => answer.share > answer.ceiling,
+            Source::Parent(parent) => parent.expects_more(),
+        };
+        let limited_by = match answer.limited_by {
+            LimitedBy::Wants => LimitedBy::Wants,
+            _ if expects_more => LimitedBy::Parent,
+            limit => limit,
+        };
+        Answer {
+            limited_by,
+            ..answer
+        }
+    }
+
+    /// Returns the state of the budget, for a holder, of which so much is known to be taken.
+    pub(crate) fn state(&self, known_taken: u64, at: UnixMillis, now: Time) -> BudgetState {
+        let window = self.granter.window();
+        let (total, soft, ends_in) = match &self.source {
+            Source::Root(root) => {
+                let soft = self.algorithm.budget.as_ref().and_then(|it| it.soft_limit);
+                let is_soft =
+                    |part: f64| self.granter.taken() as f64 >= part * root.capacity as f64;
+                (
+                    self.granter.total(),
+                    soft.is_some_and(is_soft),
+                    window.remaining(at),
+                )
+            }
+            Source::Parent(parent) => (parent.total(), parent.is_soft(), parent.remaining(now)),
+        };
+        BudgetState {
+            granter_book: self.granter.book(),
+            window,
+            ends_in,
+            total,
+            known_taken,
+            soft,
+        }
+    }
+
+    /// Returns how long a holder's word counts, and when the holder should ask again.
+    pub(crate) fn pace(&mut self, at: UnixMillis, now: Time) -> (Duration, Duration) {
+        let algorithm = &self.algorithm;
+        let remaining = match &self.source {
+            Source::Root(_) => self.granter.window().remaining(at),
+            Source::Parent(parent) => parent.remaining(now),
+        };
+        self.answered += 1;
+        let turn = remaining.map(|it| it + spread::evenly(self.answered, AFTER_TURN));
+        let refresh = algorithm.refresh_interval;
+        (
+            algorithm.lease_length,
+            turn.map_or(refresh, |turn| turn.min(refresh)),
+        )
+    }
+
+    /// Returns the next time at which the budget changes without a request.
+    pub(crate) fn next_timeout(&self, at: UnixMillis, now: Time) -> Option<Time> {
+        let ends = match &self.source {
+            Source::Root(_) => self.granter.window().remaining(at).map(|left| now + left),
+            Source::Parent(_) => None,
+        };
+        ends.into_iter().chain(self.granter.next_silence()).min()
+    }
+
+    /// When the parent is to be asked.
+    pub(crate) fn next_request(&self, pace: ParentPace) -> Option<Time> {
+        match &self.source {
+            Source::Root(_) => None,
+            Source::Parent(parent) => Some(parent.due(pace)),
+        }
+    }
+
+    /// Makes the ask to the parent, and lowers what is granted here to what it says. None: this is the root.
+    pub(crate) fn ask_upstream(
+        &mut self,
+        sequence: u64,
+        points_max: usize,
+        now: Time,
+    ) -> Option<ServerAsk> {
+        self.look(0, now);
+        let Source::Parent(parent) = &mut self.source else {
+            return None;
+        };
+        let ask = parent.ask(&self.id, &mut self.granter, sequence, points_max, now);
+        self.look(0, now);
+        Some(ask)
+    }
+
+    /// Brings the parent's answer into force.
+    pub(crate) fn handle_upstream_lease(
+        &mut self,
+        lease: &ServerLease,
+        state: &BudgetState,
+        now: Time,
+    ) {
+        let Source::Parent(parent) = &mut self.source else {
+            return;
+        };
+        if let Some(algorithm) = &lease.algorithm {
+            self.algorithm = Arc::new(algorithm.clone());
+        }
+        parent.answer(&mut self.granter, lease, state, now);
+        self.look(0, now);
+    }
+
+    /// The parent was lost, or refuses the budget: it is asked again at that time.
+    pub(crate) fn ask_again_at(&mut self, at: Time) {
+        if let Source::Parent(parent) = &mut self.source {
+            parent.ask_again_at(at);
+        }
+    }
+
+    /// Returns the mark to write now.
+    pub(crate) fn mark_due(&self) -> Option<u64> {
+        let Source::Root(Root {
+            mark: Some(mark), ..
+        }) = &self.source
+        else {
+            return None;
+        };
+        let needs = self.granter.needs().total_wants() as u64;
+        let out = self
+            .granter
+            .reserved()
+            .max(self.granter.base().saturating_add(needs));
+        mark.due(out, self.granter.total())
+    }
+
+    /// Begins to write the mark. Returns it, and whether there is one in the store.
+    pub(crate) fn send_mark(&mut self) -> Option<(u64, bool)> {
+        let due = self.mark_due()?;
+        let Source::Root(Root {
+            mark: Some(mark), ..
+        }) = &mut self.source
+        else {
+            return None;
+        };
+        let was_there = mark.confirmed() > 0;
+        mark.send(due);
+        Some((due, was_there))
+    }
+
+    /// Returns the start of a window that is over, and whose mark is to be removed.
+    pub(crate) fn take_marked_before(&mut self) -> Option<UnixMillis> {
+        match &mut self.source {
+            Source::Root(root) => root.marked_before.take(),
+            Source::Parent(_) => None,
+        }
+    }
+
+    /// Notes that the mark is in the store.
+    pub(crate) fn note_mark_written(&mut self) {
+        if let Source::Root(Root {
+            mark: Some(mark), ..
+        }) = &mut self.source
+        {
+            mark.note_written();
+        }
+    }
+
+    /// Returns the state of the budget now.
+    pub(crate) fn snapshot(&self, now: Time) -> ResourceSnapshot {
+        let granter = &self.granter;
+        let needs = granter.needs();
+        let (template, mark, upstream) = match &self.source {
+            Source::Root(root) => {
+                let mark = root.mark.map(|mark| mark.confirmed() as f64);
+                (root.template.clone(), mark, None)
+            }
+            Source::Parent(parent) => (None, None, Some(parent.snapshot(now))),
+        };
+        ResourceSnapshot {
+            resource: self.id.clone(),
+            template,
+            kind: AlgorithmKind::Budget,
+            shrink: self.algorithm.shrink,
+            lease_length: self.algorithm.lease_length,
+            refresh_interval: self.algorithm.refresh_interval,
+            capacity: granter.total() as f64,
+            safe_capacity: None,
+            wants: granter.base() as f64 + needs.total_wants(),
+            granted: granter.reserved() as f64,
+            reserved: granter.reserved() as f64,
+            leases: granter.len(),
+            children: 0,
+            clients: needs.total_subclients(),
+            waiting: 0,
+            below_floor: None,
+            learning_remaining: None,
+            grows: false,
+            unreported: granter.unreported() as f64,
+            unreported_for: None,
+            mark,
+            upstream,
+        }
+    }
+
+    /// Returns holders from that place on, in up to `max` places, and the place for the next call.
+    pub(crate) fn view(
+        &self,
+        from: &LeasesFrom,
+        holder: &str,
+        max: usize,
+    ) -> (Vec<LeaseSnapshot>, Option<LeasesFrom>) {
+        let place = match from {
+            LeasesFrom::Place(place) => *place,
+            LeasesFrom::Start | LeasesFrom::After(_) => 0,
+        };
+        let next = place.saturating_add(max);
+        let next = (next < self.granter.len()).then_some(LeasesFrom::Place(next));
+        (self.granter.view(place, holder, max).collect(), next)
+    }
+
+    /// The window now.
+    pub(crate) fn window(&self) -> Window {
+        self.granter.window()
+    }
+
+    /// Whether [`Budget::push_next`] may have something.
+    pub(crate) fn has_round(&self) -> bool {
+        self.granter.has_round()
+    }
+
+    /// Looks at the next holder that may get more.
+    pub(crate) fn push_next(&mut self, at: UnixMillis, now: Time) -> Option<(AccountId, Answer)> {
+        self.look(at, now);
+        let (account, answer) = self.granter.push_next(now)?;
+        Some((account, self.with_reason(answer)))
+    }
+
+    /// The rule in force.
+    pub(crate) fn algorithm(&self) -> &Arc<Algorithm> {
+        &self.algorithm
+    }
+
+    /// Number of accounts.
+    pub(crate) fn accounts(&self) -> usize {
+        self.granter.len()
+    }
+
+    /// Asserts that the sums are those of the accounts. O(accounts), for tests.
+    pub(crate) fn assert_consistent(&self) {
+        self.granter.assert_consistent();
+    }
+}
+
+/// Whole units of a template's capacity.
+fn capacity_of(template: &Template) -> u64 {
+    template.capacity.get() as u64
+}
+
+/// Returns the book of a node whose store keeps marks of its windows: the same for each of its masters.
+fn node_book(id: &ResourceId) -> u64 {
+    let bytes = id.as_str().bytes().map(u64::from);
+    bytes.fold(1, crate::id::split_mix).max(1)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,500 @@
+//! The grants of one server from a budget in one window.
+//!
+//! Each holder has an account with this granter's book. **The granter keeps, for each account, the most that its holder may
+//! have taken**, and all of that together never exceeds the amount that there is. Only the holder's word lowers it: no
+//! expiry and no release does, so an amount that was forgotten is lost to this window, and never given twice.
+//!
+//! The rest of the window is divided as headroom: each holder gets up to the max-min level of all needs. A holder with a
+//! stream gets its share of a quarter of the rest, and asks again soon. So no holder keeps what others need.
+//!
+//! All amounts are whole numbers up to 10^15. A sum is exact.
+
+mod view;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
+use std::time::Duration;
+
+use crate::budget::account::{ACCOUNTS_MAX, Account, AccountId, Answer, Unanswered, Word, nothing};
+use crate::budget::window::Window;
+use crate::claims::{Claim, ClaimIndex, Demand};
+use crate::id::MastershipId;
+use crate::messages::LimitedBy;
+use crate::time::Time;
+
+/// A window that is over.
+#[derive(Debug)]
+struct Before {
+    window: Window,
+    /// Σ of what was reserved, less what was not used, as late words say.
+    reserved: u128,
+}
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(crate) struct Granter {
+    book: u64,
+    mastership: MastershipId,
+    window: Window,
+    /// Number of the window.
+    turn: u64,
+    /// Amount that there is.
+    total: u64,
+    /// Amount that may be out.
+    confirmed: u64,
+    /// Largest `least` that counts.
+    largest_call: u64,
+    /// Time after which a silent holder's need does not count.
+    lease_length: Duration,
+    accounts: BTreeMap<AccountId, Account>,
+    /// Holders that are not silent, by the time of their last word, and those that are.
+    live: BTreeSet<(Time, AccountId)>,
+    silent: BTreeSet<(Time, AccountId)>,
+    needs: ClaimIndex,
+    /// Σ of what is reserved for all accounts.
+    reserved: u128,
+    /// Σ of what they are known to have taken.
+    taken: u128,
+    /// Σ of what silent ones may have taken beyond that.
+    may_be_taken: u128,
+    /// Amount of accounts that are not kept any more, and of those that a predecessor knew and this one does not.
+    unreported: u64,
+    before: Before,
+    /// Whether there may be more for holders with a stream, and the last one that was looked at.
+    round: Option<Option<AccountId>>,
+    /// Whether a holder got less than it needs since the last round began.
+    is_waited_for: bool,
+    /// Smallest `least` of those.
+    least: Option<u64>,
+}
+
+impl Granter {
+    /// Makes one of a book. `unreported`: amount that a predecessor may have granted from the same book.
+    pub(crate) fn new(
+        book: u64,
+        mastership: MastershipId,
+        window: Window,
+        unreported: u64,
+    ) -> Self {
+        Self {
+            book,
+            mastership,
+            window,
+            turn: 0,
+            total: 0,
+            confirmed: 0,
+            largest_call: u64::MAX,
+            lease_length: Duration::MAX,
+            accounts: BTreeMap::new(),
+            live: BTreeSet::new(),
+            silent: BTreeSet::new(),
+            needs: ClaimIndex::default(),
+            reserved: 0,
+            taken: 0,
+            may_be_taken: 0,
+            unreported,
+            before: Before {
+                window,
+                reserved: 0,
+            },
+            round: None,
+            is_waited_for: false,
+            least: None,
+        }
+    }
+
+    pub(crate) fn book(&self) -> u64 {
+        self.book
+    }
+
+    pub(crate) fn window(&self) -> Window {
+        self.window
+    }
+
+    /// Amount that there is.
+    pub(crate) fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// Σ of what is reserved: for accounts, and for those that are not known.
+    pub(crate) fn reserved(&self) -> u64 {
+        narrow(self.all_reserved())
+    }
+
+    /// Σ of what accounts are known to have taken.
+    pub(crate) fn taken(&self) -> u64 {
+        narrow(self.taken)
+    }
+
+    /// Σ of what is taken, or may be by holders that are silent.
+    pub(crate) fn base(&self) -> u64 {
+        narrow(self.taken + self.may_be_taken + u128::from(self.unreported))
+    }
+
+    /// Amount that may have been used in the last window.
+    pub(crate) fn reserved_before(&self) -> u64 {
+        narrow(self.before.reserved)
+    }
+
+    /// Amount that unknown accounts may have taken.
+    pub(crate) fn unreported(&self) -> u64 {
+        self.unreported
+    }
+
+    /// Number of accounts.
+    pub(crate) fn len(&self) -> usize {
+        self.accounts.len()
+    }
+
+    /// The needs of all holders that are not silent.
+    pub(crate) fn needs(&self) -> &ClaimIndex {
+        &self.needs
+    }
+
+    /// The window, if it is known.
+    pub(crate) fn known_window(&self) -> Option<Window> {
+        Some(self.window).filter(|it| *it != Window::UNKNOWN)
+    }
+
+    /// Begins the first window that is known.
+    pub(crate) fn begin(&mut self, window: Window) {
+        self.window = window;
+        self.begin_round();
+    }
+
+    /// Whether a holder got less than it needs since the last round began.
+    pub(crate) fn is_waited_for(&self) -> bool {
+        self.is_waited_for
+    }
+
+    /// Returns the smallest `least` of the holders that got less since the last call.
+    pub(crate) fn take_least(&mut self) -> u64 {
+        std::mem::take(&mut self.least).unwrap_or(0)
+    }
+
+    /// Changes the time after which a silent holder's need does not count, and the largest `least` that counts.
+    pub(crate) fn set_terms(&mut self, lease_length: Duration, largest_call: u64) {
+        (self.lease_length, self.largest_call) = (lease_length, largest_call);
+    }
+
+    /// Changes the amount that there is, and how much of it may be out.
+    pub(crate) fn set_total(&mut self, total: u64, confirmed: u64) {
+        let confirmed = confirmed.min(total);
+        if total > self.total || confirmed > self.confirmed {
+            self.begin_round();
+        }
+        (self.total, self.confirmed) = (total, confirmed);
+    }
+
+    /// Begins another window: all amounts are 0, and the needs stay.
+    pub(crate) fn turn(&mut self, window: Window) {
+        self.before = Before {
+            window: std::mem::replace(&mut self.window, window),
+            reserved: self.all_reserved(),
+        };
+        self.turn += 1;
+        (self.reserved, self.taken, self.may_be_taken) = (0, 0, 0);
+        self.unreported = 0;
+        self.begin_round();
+    }
+
+    /// Whether [`Granter::push_next`] may have something.
+    pub(crate) fn has_round(&self) -> bool {
+        self.round.is_some()
+    }
+
+    fn begin_round(&mut self) {
+        if !self.accounts.is_empty() {
+            self.round = Some(None);
+        }
+    }
+
+    /// When the next holder becomes silent.
+    pub(crate) fn next_silence(&self) -> Option<Time> {
+        self.live
+            .first()
+            .map(|(heard_at, _)| *heard_at + self.lease_length)
+    }
+
+    /// Notes which holders have become silent.
+    pub(crate) fn note_silence(&mut self, now: Time) {
+        while self.next_silence().is_some_and(|at| at <= now)
+            && let Some((heard_at, id)) = self.live.pop_first()
+        {
+            self.change(&id, |account| account.is_silent = true);
+            self.replace_need(&id, None);
+            self.silent.insert((heard_at, id));
+        }
+    }
+
+    /// Hears a word and decides.
+    ///
+    /// # Errors
+    ///
+    /// If it is about a window that has not begun here, or there is no room for another account.
+    pub(crate) fn hear(
+        &mut self,
+        id: &AccountId,
+        word: Word,
+        now: Time,
+    ) -> Result<Answer, Unanswered> {
+        self.note_silence(now);
+        self.open(id)?;
+        let has_begun = |window: Window| window.start <= self.window.start;
+        if self.window == Window::UNKNOWN || !word.window.is_none_or(has_begun) {
+            self.note_holder(id, &word, now);
+            self.is_waited_for = true;
+            return Err(Unanswered::NotReady);
+        }
+        let is_new = |account: &Account| {
+            let is_newest = word.sequence == account.newest;
+            word.sequence > account.newest || is_newest && account.is_unanswered
+        };
+        if !self.accounts.get(id).is_some_and(is_new) {
+            return self.last_answer(id).ok_or(Unanswered::Full);
+        }
+        let before = self.all_reserved();
+        self.note_word(id, &word);
+        if self.is_waited_for && self.all_reserved() < before {
+            self.begin_round();
+        }
+        self.note_holder(id, &word, now);
+        let waits = self.waits_for_mark(id) && !word.streams;
+        self.change(id, |account| {
+            account.newest = word.sequence;
+            account.is_unanswered = waits;
+        });
+        if waits {
+            return Err(Unanswered::NotReady);
+        }
+        self.decide(id).ok_or(Unanswered::Full)
+    }
+
+    /// Notes what a holder needs, and that it lives unless it leaves.
+    fn note_holder(&mut self, id: &AccountId, word: &Word, now: Time) {
+        let heard_at = self.change(id, |account| {
+            (account.least, account.streams) = (word.least, word.streams);
+            account.is_silent = word.closes;
+            std::mem::replace(&mut account.heard_at, now)
+        });
+        let before = (heard_at.unwrap_or_default(), id.clone());
+        self.live.remove(&before);
+        self.silent.remove(&before);
+        match word.closes {
+            true => self.silent.insert((now, id.clone())),
+            false => self.live.insert((now, id.clone())),
+        };
+        let need = (!word.closes).then(|| word.need.clone());
+        self.replace_need(id, need);
+    }
+
+    /// Adds an account if there is none. The oldest silent one makes room for it.
+    fn open(&mut self, id: &AccountId) -> Result<(), Unanswered> {
+        if self.accounts.contains_key(id) {
+            return Ok(());
+        }
+        if self.accounts.len() >= ACCOUNTS_MAX {
+            let (_, oldest) = self.silent.pop_first().ok_or(Unanswered::Full)?;
+            let reserved = self.change(&oldest, |account| {
+                account.taken = 0;
+                std::mem::take(&mut account.reserved)
+            });
+            self.unreported += reserved.unwrap_or_default();
+            self.accounts.remove(&oldest);
+        }
+        self.accounts.insert(id.clone(), Account::new(self.turn));
+        Ok(())
+    }
+
+    /// Notes what a word says about an account of this book and window. It lowers only what its own mastership granted.
+    fn note_word(&mut self, id: &AccountId, word: &Word) {
+        if word.book != Some(self.book) {
+            return;
+        }
+        let said = word.has.max(word.taken);
+        if word.window != Some(self.window) {
+            if word.window == Some(self.before.window) {
+                let freed = self.change(id, |account| {
+                    let freed = account.reserved_before.saturating_sub(said);
+                    account.reserved_before -= freed;
+                    freed
+                });
+                self.before.reserved -= u128::from(freed.unwrap_or_default());
+            }
+            return;
+        }
+        let may_lower = word.mastership == Some(self.mastership);
+        let raised = self.change(id, |account| {
+            let raised = said.saturating_sub(account.reserved);
+            if may_lower {
+                (account.reserved, account.taken) = (said, word.taken);
+            } else {
+                account.reserved = account.reserved.max(said);
+                account.taken = account.taken.max(word.taken);
+            }
+            raised
+        });
+        // The unreported amount includes it.
+        self.unreported = self.unreported.saturating_sub(raised.unwrap_or_default());
+    }
+
+    /// Returns the headroom that an account gets if so much of the total may be out, and what limits it.
+    fn headroom(&self, id: &AccountId, out_max: u64) -> Option<(u64, LimitedBy)> {
+        let account = self.accounts.get(id)?;
+        let remains = self.total.saturating_sub(self.base());
+        let divided = match account.streams {
+            true => remains.div_ceil(4),
+            false => remains,
+        };
+        let level = self.needs.level_for(divided as f64);
+        let need = account.need.wants().get() as u64;
+        let share = (account.need.at(level) as u64).min(need);
+        let others = self.all_reserved() - u128::from(account.reserved);
+        let free = u128::from(out_max).saturating_sub(others + u128::from(account.taken));
+        let free = narrow(free);
+        let least = account.least.min(need).min(self.largest_call);
+        Some(match share.min(free) {
+            gets if gets >= need => (need, LimitedBy::Wants),
+            gets if gets < least && least <= free => (least, LimitedBy::Share),
+            gets if gets < least => (0, LimitedBy::Others),
+            gets if gets < share => (gets, LimitedBy::Others),
+            gets => (gets, LimitedBy::Share),
+        })
+    }
+
+    fn waits_for_mark(&self, id: &AccountId) -> bool {
+        let gets = |out_max| self.headroom(id, out_max).map(|(gets, _)| gets);
+        gets(self.confirmed) < gets(self.total)
+    }
+
+    /// Sets the headroom of an account, which may raise what is reserved for it.
+    fn decide(&mut self, id: &AccountId) -> Option<Answer> {
+        let (wanted, _) = self.headroom(id, self.total)?;
+        let (gets, limited_by) = self.headroom(id, self.confirmed)?;
+        let before = self.all_reserved();
+        self.change(id, |account| {
+            account.ceiling = account.taken + gets;
+            account.rising = wanted.saturating_sub(gets);
+            account.reserved = account.reserved.max(account.ceiling);
+            account.limited_by = limited_by;
+        });
+        if limited_by != LimitedBy::Wants {
+            self.is_waited_for = true;
+            let least = self.accounts.get(id).map(|account| account.least);
+            self.least = self.least.into_iter().chain(least).min();
+        }
+        debug_assert!(
+            self.all_reserved() <= before.max(u128::from(self.confirmed)),
+            "more than there is"
+        );
+        self.last_answer(id)
+    }
+
+    /// Returns what was decided last, or what is taken if that is more.
+    fn last_answer(&self, id: &AccountId) -> Option<Answer> {
+        let account = self.accounts.get(id)?;
+        Some(Answer {
+            ceiling: account.ceiling.max(account.taken),
+            taken: account.taken,
+            share: account.ceiling.max(account.taken) + account.rising,
+            sequence: account.newest,
+            limited_by: account.limited_by,
+        })
+    }
+
+    fn all_reserved(&self) -> u128 {
+        self.reserved + u128::from(self.unreported)
+    }
+
+    /// Looks at the next account of the round. Returns the answer if its holder has a stream and gets more.
+    pub(crate) fn push_next(&mut self, now: Time) -> Option<(AccountId, Answer)> {
+        self.note_silence(now);
+        let after = self.round.as_ref()?;
+        let from = after.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
+        let next = self.accounts.range((from, Bound::Unbounded)).next();
+        let Some((id, account)) = next.map(|(id, account)| (id.clone(), account)) else {
+            self.round = None;
+            return None;
+        };
+        if after.is_none() {
+            self.is_waited_for = false;
+        }
+        self.round = Some(Some(id.clone()));
+        let is_new = account.turn != self.turn;
+        let is_short = is_new || account.limited_by != LimitedBy::Wants;
+        self.is_waited_for |= is_short;
+        if !account.streams || account.is_silent || !is_short {
+            return None;
+        }
+        let before = self.change(&id, |account| account.ceiling)?;
+        let answer = self.decide(&id)?;
+        (is_new || answer.ceiling > before).then_some((id, answer))
+    }
+
+    /// Changes an account, and with it the sums.
+    fn change<T>(&mut self, id: &AccountId, change: impl FnOnce(&mut Account) -> T) -> Option<T> {
+        let account = self.accounts.get_mut(id)?;
+        if account.turn != self.turn {
+            let is_next = account.turn + 1 == self.turn;
+            account.reserved_before = if is_next { account.reserved } else { 0 };
+            account.turn = self.turn;
+            (account.reserved, account.taken, account.ceiling) = (0, 0, 0);
+        }
+        let [reserved, taken, silent] = account.amounts();
+        let changed = change(account);
+        debug_assert!(
+            account.reserved >= account.taken,
+            "what is taken is reserved"
+        );
+        let after = account.amounts();
+        let replace =
+            |sum: u128, before: u64, after: u64| sum - u128::from(before) + u128::from(after);
+        self.reserved = replace(self.reserved, reserved, after[0]);
+        self.taken = replace(self.taken, taken, after[1]);
+        self.may_be_taken = replace(self.may_be_taken, silent, after[2]);
+        Some(changed)
+    }
+
+    /// Replaces what counts of an account's need. None: nothing.
+    fn replace_need(&mut self, id: &AccountId, need: Option<Demand>) {
+        let Some(account) = self.accounts.get_mut(id) else {
+            return;
+        };
+        let need = need.unwrap_or_else(nothing);
+        if need != account.need {
+            let needs = &mut self.needs;
+            let counts = |claim: &Claim| !claim.wants.is_zero();
+            let before = std::mem::replace(&mut account.need, need);
+            before.for_each_claim(|_, claim| {
+                if counts(&claim) {
+                    needs.remove(claim)
+                }
+            });
+            let after = &account.need;
+            after.for_each_claim(|_, claim| {
+                if counts(&claim) {
+                    needs.insert(claim)
+                }
+            });
+        }
+    }
+
+    /// Asserts that the sums are those of the accounts. O(accounts), for tests.
+    pub(crate) fn assert_consistent(&self) {
+        let present = self.accounts.values().filter(|it| it.turn == self.turn);
+        let sums = present.fold([0; 3], |sums: [u128; 3], account| {
+            let of = account.amounts().map(u128::from);
+            [sums[0] + of[0], sums[1] + of[1], sums[2] + of[2]]
+        });
+        assert_eq!(sums, [self.reserved, self.taken, self.may_be_taken], "sums");
+        assert_eq!(
+            self.live.len() + self.silent.len(),
+            self.accounts.len(),
+            "accounts"
+        );
+    }
+}
+
+fn narrow(sum: u128) -> u64 {
+    u64::try_from(sum).unwrap_or(u64::MAX)
+}

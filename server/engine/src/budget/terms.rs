@@ -1,0 +1,151 @@
+//! Parameters of a template by which its capacity is a budget.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::budget::window::{Period, UnixMillis, Window};
+
+/// Time after a turn before unused amounts are carried over, so that holders can say what they used at last.
+const CARRIED_AFTER: Duration = Duration::from_secs(60);
+
+/// Part of the capacity that the smallest call can need, if the template does not set `largest_call`.
+const LARGEST_CALL_PART: u64 = 64;
+
+/// How a budget is given out.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BudgetTerms {
+    /// The windows.
+    pub period: Period,
+    /// Largest amount of one call. None: a 64th of the capacity.
+    pub largest_call: Option<u64>,
+    /// Part of the capacity from which on answers say that it is nearly used. None: they never do.
+    pub soft_limit: Option<f64>,
+    /// Part of the capacity that may be carried over from the window before; at least 0.
+    pub carry: f64,
+    /// Part of the capacity that is there at the start of a window, and part of the window after which all of it is.
+    pub pace: Option<(f64, f64)>,
+    /// The parameters as the template has them.
+    given: BTreeMap<String, String>,
+}
+
+/// Names of the parameters. Operators read amounts with `decimals` and `unit`; servers ignore both.
+pub const PARAMETERS: [&str; 8] = [
+    "window",
+    "offset",
+    "largest_call",
+    "soft_limit",
+    "carry",
+    "pace",
+    "decimals",
+    "unit",
+];
+
+impl BudgetTerms {
+    /// Parses the parameters of a template: their names and values.
+    ///
+    /// # Errors
+    ///
+    /// The name of a parameter that is invalid or missing, and advice.
+    pub fn parse(given: BTreeMap<String, String>) -> Result<Self, (&'static str, String)> {
+        let get = |name: &str| given.get(name).map_or("", String::as_str);
+        if get("window").is_empty() {
+            let advice = "window is missing; a budget needs one, such as hour, month or lifetime";
+            return Err(("window", advice.to_owned()));
+        }
+        let period = Period::parse(get("window"), get("offset")).map_err(|advice| {
+            let name = if advice.starts_with("offset") {
+                "offset"
+            } else {
+                "window"
+            };
+            (name, advice)
+        })?;
+        let part = |name: &'static str| match get(name) {
+            "" => Ok(None),
+            text => percent(text).map(Some).ok_or_else(|| {
+                (
+                    name,
+                    format!("{name} is {text:?}; give a percentage from 0% to 100%"),
+                )
+            }),
+        };
+        let number = |name: &'static str, most: u64| match get(name) {
+            "" => Ok(None),
+            text => text
+                .parse()
+                .ok()
+                .filter(|it| *it <= most)
+                .map(Some)
+                .ok_or_else(|| {
+                    (
+                        name,
+                        format!("{name} is {text:?}; give a whole number of at most {most}"),
+                    )
+                }),
+        };
+        number("decimals", 15)?;
+        let pace = match get("pace") {
+            "" => None,
+            text => {
+                let both = text.split_once(' ').and_then(|(start, until)| {
+                    Some((
+                        percent(start)?,
+                        percent(until).filter(|until| *until > 0.0)?,
+                    ))
+                });
+                Some(both.ok_or_else(|| {
+                    let advice = format!(
+                        "pace is {text:?}; give the part at the start and the part of the window after which all is \
+                         there, such as 10% 50%"
+                    );
+                    ("pace", advice)
+                })?)
+            }
+        };
+        if pace.is_some() && period.at(0) == Window::LIFETIME {
+            return Err(("pace", "a lifetime has no pace; remove it".to_owned()));
+        }
+        Ok(Self {
+            period,
+            largest_call: number("largest_call", super::AMOUNT_MAX)?,
+            soft_limit: part("soft_limit")?,
+            carry: part("carry")?.unwrap_or_default(),
+            pace,
+            given,
+        })
+    }
+
+    /// The parameters as the template has them.
+    pub fn given(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.given.iter().map(|(name, value)| (&**name, &**value))
+    }
+
+    /// Largest `least` that counts, of such a capacity.
+    pub(crate) fn largest_call(&self, capacity: u64) -> u64 {
+        self.largest_call
+            .unwrap_or(capacity / LARGEST_CALL_PART)
+            .max(1)
+    }
+
+    /// Part of the capacity that is there at a time of a window.
+    pub(crate) fn paced(&self, capacity: u64, window: Window, at: UnixMillis) -> u64 {
+        let Some((start, until)) = self.pace else {
+            return capacity;
+        };
+        let length = (window.end - window.start) as f64 * until;
+        let gone = (at - window.start).max(0) as f64 / length;
+        (capacity as f64 * (start + (1.0 - start) * gone.min(1.0))) as u64
+    }
+
+    /// Amount that is carried over, of what is known to be unused in the window before. None: it is too early for that.
+    pub(crate) fn carried(&self, capacity: u64, unused: u64, since_start: i64) -> Option<u64> {
+        let is_known = since_start >= i64::try_from(CARRIED_AFTER.as_millis()).unwrap_or(i64::MAX);
+        is_known.then(|| unused.min((capacity as f64 * self.carry) as u64))
+    }
+}
+
+/// Parses a percentage as a part of 1.
+fn percent(text: &str) -> Option<f64> {
+    let part = text.strip_suffix('%')?.parse::<f64>().ok()? / 100.0;
+    (0.0..=1.0).contains(&part).then_some(part)
+}
