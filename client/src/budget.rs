@@ -67,7 +67,17 @@ impl BudgetLimiter {
             }
             answer => Ok(answer),
         };
-        waiter.serve(&slot.changed, &slot.clock, attempt).await
+        let answer = waiter.serve(&slot.changed, &slot.clock, attempt).await;
+        if answer.is_err() {
+            self.note_limited();
+        }
+        answer
+    }
+
+    fn note_limited(&self) {
+        if self.handle.slot.is_observed {
+            self.handle.shared.hooks.limited(self.resource_id());
+        }
     }
 
     /// Reserves `cost` if it may be used now.
@@ -76,11 +86,12 @@ impl BudgetLimiter {
     ///
     /// A [`Refusal`] with the time until there may be more.
     pub fn try_acquire(&self, cost: impl Into<Units>) -> Result<RatePermit<'_>, Refusal> {
-        let refused = |refusal: Refusal| {
+        let answer = self.attempt(cost.into());
+        if answer.is_err() {
             self.handle.shared.before_refusal();
-            refusal
-        };
-        self.attempt(cost.into()).map_err(refused)
+            self.note_limited();
+        }
+        answer
     }
 
     /// Returns what calls may still use in this window without an answer of a server.
@@ -125,6 +136,12 @@ impl BudgetLimiter {
         }
         let short = match reserved {
             Ok(()) => {
+                if slot.is_observed {
+                    self.handle
+                        .shared
+                        .hooks
+                        .admitted(self.resource_id(), cost.as_f64());
+                }
                 // Of the window it is settled in, as a time.
                 let turn = Moment::ORIGIN.after(Duration::from_nanos(turn));
                 return Ok(RatePermit::of(self, cost, turn));
@@ -159,6 +176,11 @@ impl Payer for BudgetLimiter {
         if used < estimate && !self.handle.slot.rate_queue.is_empty() {
             self.handle.slot.changed.notify_waiters();
         }
+    }
+
+    fn take(&self, more: Units) -> Result<Option<Moment>, Refusal> {
+        self.try_acquire(more)
+            .map(|permit| Some(permit.taken_at()))
     }
 
     fn shared(&self) -> Arc<dyn Payer> {

@@ -183,7 +183,7 @@ pub use self::{
     hooks::{Hooks, NoHooks},
     keyed::{Keyed, KeyedBuilder, OnFailure},
     rate_limiter::RateLimiter,
-    rate_permit::RatePermit,
+    rate_permit::{RatePermit, Receipt},
     resource::Resource,
 };
 

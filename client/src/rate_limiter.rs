@@ -243,6 +243,10 @@ impl Payer for RateLimiter {
         }
     }
 
+    fn take(&self, more: Units) -> Result<Option<Moment>, Refusal> {
+        self.try_acquire(more).map(|_| None)
+    }
+
     fn shared(&self) -> Arc<dyn Payer> {
         Arc::new(self.clone())
     }

@@ -1,10 +1,12 @@
 //! Permits of rates: amounts that calls used, until their true cost is known.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use doorward_limits::{Moment, Units};
 
+use crate::lock::lock;
+use crate::refusal::Refusal;
 use crate::time::Time;
 
 /// An amount that a call used. Dropped, it stays used. A call whose cost is known only afterwards, such as the tokens of
@@ -32,6 +34,9 @@ pub struct RatePermit<'a> {
 pub(crate) trait Payer: Send + Sync {
     /// Corrects the amount of a call of that time: `used` instead of `estimate`. Without effect if its lease has ended.
     fn settle(&self, taken_at: Time, estimate: Units, used: Units);
+
+    /// Takes more for a call that goes on. Returns the window of the amount if it is of a budget.
+    fn take(&self, more: Units) -> Result<Option<Moment>, Refusal>;
 
     /// Returns the same limiter for as long as a permit lives.
     fn shared(&self) -> Arc<dyn Payer>;
@@ -104,12 +109,49 @@ impl<'a> RatePermit<'a> {
         self.correct(used.into());
     }
 
-    /// Does the same, and keeps the permit.
+    /// Takes more for the same call, such as the next part of a long answer. What was taken in an earlier window of a
+    /// budget counts there as it is.
+    ///
+    /// # Errors
+    ///
+    /// A [`Refusal`] if so much may not be used now: the call should stop. What it has stays.
+    pub fn extend(&mut self, more: impl Into<Units>) -> Result<(), Refusal> {
+        let more = more.into();
+        let Some(limiter) = self.limiter() else {
+            self.cost = self.cost.saturating_add(more);
+            return Ok(());
+        };
+        match limiter.take(more)? {
+            Some(window) if window != self.taken_at => {
+                (self.cost, self.taken_at) = (more, window);
+            }
+            _ => self.cost = self.cost.saturating_add(more),
+        }
+        Ok(())
+    }
+
+    /// Counts more for the same call, whether there is so much or not, as for a part of an answer that has come already.
+    pub fn debit(&mut self, more: impl Into<Units>) {
+        self.correct(self.cost.saturating_add(more.into()));
+    }
+
+    /// Returns a receipt, by which the permit may be ended from several places.
+    pub fn into_receipt(self) -> Receipt {
+        Receipt(Arc::new(Mutex::new(Ok(self.into_owned()))))
+    }
+
+    fn limiter(&self) -> Option<&dyn Payer> {
+        match &self.of {
+            Of::Borrowed(limiter) => Some(*limiter),
+            Of::Shared(Shared(limiter)) => limiter.as_deref(),
+            Of::NoLease => None,
+        }
+    }
+
+    /// Does the same as [`Self::settle`], and keeps the permit.
     pub(crate) fn correct(&mut self, used: Units) {
-        let limiter = match &self.of {
-            Of::Borrowed(limiter) => *limiter,
-            Of::Shared(Shared(Some(limiter))) => &**limiter,
-            Of::Shared(Shared(None)) | Of::NoLease => return,
+        let Some(limiter) = self.limiter() else {
+            return;
         };
         let nanos = self.taken_at.nanos_since(Moment::ORIGIN);
         let taken_at = Time::after_origin(Duration::from_nanos(nanos));
@@ -122,6 +164,46 @@ impl<'a> RatePermit<'a> {
         self.settle(Units::ZERO);
     }
 }
+
+/// A permit that may be ended from several places, such as a call, its retry and its timeout. The first end counts; the
+/// others change nothing. Cheap to clone. If all are dropped without an end, the amount counts as it was taken.
+///
+/// ```
+/// # use doorward::Client;
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let (client, server) = Client::fake("gateway-1");
+/// # server.set_capacity("tokens/acme", 100_000.0);
+/// let receipt = client.budget("tokens/acme")?.acquire(1_200).await?.into_receipt();
+/// let of_retry = receipt.clone();
+/// assert_eq!(receipt.settle(980), 980.into());
+/// assert_eq!(of_retry.settle(1_100), 980.into());    // the answer of the first
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+pub struct Receipt(Arc<Mutex<Result<RatePermit<'static>, Units>>>);
+
+impl Receipt {
+    /// Sets the amount that the call used, unless it is ended. Returns what counts.
+    pub fn settle(&self, used: impl Into<Units>) -> Units {
+        let mut ended = lock(&self.0);
+        if let Ok(permit) = &mut *ended {
+            let used = used.into();
+            permit.correct(used);
+            *ended = Err(used);
+        }
+        match *ended {
+            Err(counted) => counted,
+            Ok(ref permit) => permit.cost(),
+        }
+    }
+
+    /// Gives the whole amount back, unless it is ended. Returns what counts.
+    pub fn refund(&self) -> Units {
+        self.settle(Units::ZERO)
+    }
+}
+
+debug_by_name!(Receipt);
 
 impl Drop for Shared {
     #[inline]

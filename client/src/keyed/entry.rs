@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use doorward_limits::{AtomicBucket, Units};
+use doorward_limits::{AtomicBucket, Moment, Units};
 use tokio_stream::StreamExt as _;
 
 use crate::capacity::{Capacity, Source};
@@ -59,6 +59,13 @@ impl Payer for Entry {
     fn settle(&self, taken_at: Time, estimate: Units, used: Units) {
         if self.has_lease() {
             self.limiter.settle(taken_at, estimate, used);
+        }
+    }
+
+    fn take(&self, more: Units) -> Result<Option<Moment>, Refusal> {
+        match self.has_lease() {
+            true => self.limiter.take(more),
+            false => Ok(None),
         }
     }
 

@@ -4,6 +4,7 @@
 //! A resource opens at its first use, and is released when it is idle. Its wants follow the requests, refused ones
 //! included. Callers of different priorities have leases apart, since their rule ranks them.
 
+mod budgets;
 mod changes;
 mod demand;
 mod settling;
@@ -11,6 +12,8 @@ mod sharing;
 mod streams;
 mod unleased;
 
+pub use budgets::Amounts;
+pub(crate) use budgets::{Left, Unended, Unreserved};
 pub use changes::Changes;
 pub(crate) use streams::Part;
 pub use unleased::Whole;
@@ -33,6 +36,7 @@ use parking_lot::{Mutex, RwLock};
 use tokio::sync::{Notify, watch};
 use tokio_stream::StreamExt as _;
 
+use self::budgets::Budgets;
 use self::sharing::Sharing;
 use crate::clock::{self, Clock};
 use crate::holder::Holder;
@@ -76,6 +80,9 @@ pub struct Caller {
     identity: Box<str>,
     uses: RwLock<HashMap<Box<str>, Arc<Use>>>,
     holder: Mutex<Holder>,
+    budgets: Mutex<Budgets>,
+    /// An answer about budgets came, or something of one was given back.
+    budgets_changed: Notify,
     wake: Notify,
     room: Arc<Room>,
     /// Amounts that the Envoys of the identity may use, and the name of its holder there.
@@ -120,6 +127,8 @@ impl Caller {
             recorded_as: holder.name().as_str().into(),
             uses: RwLock::default(),
             holder: Mutex::new(holder),
+            budgets: Mutex::default(),
+            budgets_changed: Notify::new(),
             wake: Notify::new(),
             room,
         }
@@ -288,10 +297,11 @@ impl Caller {
                     self.handle_outcome(outcome, clock::chance(), clock.now());
                 }
                 Step::Release => {
-                    let release = self.holder.lock().release();
+                    let mut release = self.holder.lock().release();
+                    release.words = self.budgets.lock().take_last_words();
                     node.release(release).await;
                 }
-                Step::Wait(_) if is_empty && self.uses.read().is_empty() => return,
+                Step::Wait(_) if is_empty && self.is_empty() => return,
                 Step::Wait(until) => {
                     let at = until.unwrap_or(Time::MAX).min(measures_at).min(looks_at);
                     tokio::select! {
@@ -307,6 +317,10 @@ impl Caller {
         }
     }
 
+    fn is_empty(&self) -> bool {
+        self.uses.read().is_empty() && self.budgets.lock().is_empty()
+    }
+
     /// Returns the next action.
     pub fn next_step(&self, now: Time) -> Step {
         self.holder.lock().state.next_step(now)
@@ -318,7 +332,9 @@ impl Caller {
         let sharing = |resource: &str| uses.get(resource).map(|used| used.sharing.lock());
         let held = |resource: &str| sharing(resource).map_or(0.0, |it| it.held(now));
         let weight = |resource: &str| sharing(resource).map_or(1, |it| it.weight);
-        self.holder.lock().request(held, weight, now)
+        let mut holder = self.holder.lock();
+        let word = |id: &str, pace| self.budgets.lock().say(id, pace, now);
+        holder.request(held, weight, word, now)
     }
 
     /// Handles the outcome of the last request. `chance` is uniform in 0…1. None: the node was started anew.
@@ -371,6 +387,7 @@ impl Caller {
     /// Passes changed allowances to the limiters.
     pub fn publish(&self, now: Time) {
         let changes = self.holder.lock().changes(now);
+        self.hear_budgets(changes.iter().map(|(id, _)| &**id));
         for (id, allowance) in changes {
             let Some(used) = self.used(&id) else {
                 continue;
@@ -412,7 +429,8 @@ impl Caller {
             }
             stays
         });
-        uses.is_empty()
+        let has_no_budget = self.close_idle_budgets(&mut holder, now);
+        uses.is_empty() && has_no_budget
     }
 }
 

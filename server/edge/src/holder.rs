@@ -4,11 +4,12 @@
 //! refreshes its leases, and proves that it has shrunk before others grow.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use doorward::capacity::{Allowance, Capacity};
 use doorward::in_process;
 use doorward::state::{
-    AMOUNT_MAX, ClientConfig, ClientState, FailureKind, LimitedBy, Mode, RefusalKind,
+    AMOUNT_MAX, BudgetAsk, ClientConfig, ClientState, FailureKind, LimitedBy, Mode, RefusalKind,
 };
 use doorward::time::Time;
 use doorward_engine::claims::Subclients;
@@ -76,14 +77,15 @@ impl Holder {
     }
 
     /// Returns the request to send now. `in_flight` returns the amount of a resource that may be in use besides its
-    /// lease, and `weight` the weight in it.
+    /// lease, `weight` the weight in it, and `word` the word about a budget.
     pub fn request(
         &mut self,
         in_flight: impl Fn(&str) -> f64,
         weight: impl Fn(&str) -> u32,
+        word: impl Fn(&str, (Duration, bool)) -> Option<BudgetAsk>,
         now: Time,
     ) -> GetCapacity {
-        let request = self.state.request(in_flight, now);
+        let request = self.state.request_with_words(in_flight, word, now);
         self.asked = request.sequence;
         let mut request = in_process::request(&self.name, self.incarnation, &request);
         for ask in &mut request.asks {

@@ -7,11 +7,15 @@
 //! | `POST /v1/charge` | 204: counts units that were used in fact, or gives them back |
 //! | `POST /v1/lease` | a lease, for a program that throttles itself |
 //! | `DELETE /v1/lease` | 204: releases the lease |
+//! | `POST /v1/reserve` | amounts of budgets, all or none, under a key: 200, or 429 |
+//! | `POST /v1/settle` | what a reservation used |
+//! | `POST /v1/refund` | gives all of a reservation back |
 //!
 //! An error is a [`problem`]. Bodies of `/v1` have the type `application/json`, which no page of another site
 //! can send; `/json` takes any type, and refuses pages by their `Origin`. Shared limits are divided fairly among
 //! callers: a caller is `client` of the body, or else of the header `x-doorward-client`, or else an address.
 
+mod budget;
 mod check;
 mod envoy;
 mod lease;
@@ -40,6 +44,9 @@ pub fn router(edge: Arc<Edge>) -> Router {
         .route("/v1/check", post(check::check))
         .route("/v1/charge", post(check::charge))
         .route("/v1/lease", post(lease::lease).delete(lease::release))
+        .route("/v1/reserve", post(budget::reserve))
+        .route("/v1/settle", post(budget::settle))
+        .route("/v1/refund", post(budget::refund))
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .layer(middleware::from_fn_with_state(
             Arc::clone(&edge),

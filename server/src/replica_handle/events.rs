@@ -60,6 +60,11 @@ pub(super) fn log(event: &NodeEvent, conflicts: &Refusals) {
                 );
             }
         }
+        NodeEvent::WallClockDoubted { by } => error!(
+            by = span(millis(*by)),
+            "the wall clock jumped; windows of budgets go on without the jump: set the clock right, or \
+             restart this server if it is right now"
+        ),
         NodeEvent::TemplateGone { resource } => {
             warn!(%resource, "its template is gone; its leases run down");
         }

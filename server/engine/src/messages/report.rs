@@ -248,6 +248,11 @@ pub enum NodeEvent {
         /// The resource.
         resource: ResourceId,
     },
+    /// The wall clock jumped so far that windows of budgets turn without it.
+    WallClockDoubted {
+        /// How far.
+        by: Duration,
+    },
     /// Mastership ended by itself, since it was not confirmed in time. All leases are forgotten.
     TermEnded {
         /// Its epoch.

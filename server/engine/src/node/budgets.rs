@@ -8,6 +8,7 @@ mod marks;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::admission::{AdmissionGate, CallerSlot, Charge, TemplateSlot, weight};
 use crate::amount::Amount;
@@ -17,7 +18,7 @@ use crate::claims::{Claim, Demand};
 use crate::division::ParentTerms;
 use crate::id::{Caller, HolderId, HolderKind, ResourceId};
 use crate::messages::{
-    Ask, BudgetWord, ClientLease, GetCapacity, GetServerCapacity, Has, NodeEvent, RefusalReason,
+    Ask, BudgetState, BudgetWord, ClientLease, GetCapacity, GetServerCapacity, Has, NodeEvent, RefusalReason,
     ReleaseCapacity, Released, ServerAsk, ServerLease, Via,
 };
 use crate::node::Node;
@@ -26,14 +27,11 @@ pub(super) use crate::node::budgets::marks::mark_key;
 use crate::node::children::Pushed;
 use crate::node::upstream::{shorter_lease, shorter_server_lease};
 use crate::resource::retry::PARENT_REFUSED;
-use crate::templates::AlgorithmKind;
+use crate::templates::{Algorithm, AlgorithmKind};
 use crate::time::Time;
 
 /// Bytes of an account of a budget.
 const ACCOUNT_BYTES: usize = 400;
-
-/// Holders that are looked at for a budget in a round, at most.
-const HOLDERS_PER_ROUND: usize = 512;
 
 /// The budgets of a node.
 #[derive(Debug, Default)]
@@ -42,7 +40,6 @@ pub(super) struct Budgets {
     timeouts: BTreeSet<(Time, ResourceId)>,
     /// Budgets of which holders with a stream may get more.
     rounds: BTreeSet<ResourceId>,
-    looked_at: usize,
     clock: Clock,
 }
 
@@ -96,7 +93,9 @@ impl Budgets {
 impl Node {
     /// Reads the wall clock, in milliseconds since 1970. A root's windows turn by it.
     pub fn handle_wall_clock(&mut self, at: UnixMillis, now: Time) {
-        self.budgets.clock.read(at, now);
+        if let Some(by) = self.budgets.clock.read(at, now) {
+            self.push_event(NodeEvent::WallClockDoubted { by });
+        }
     }
 
     /// Whether requests for it must be about a budget.
@@ -394,16 +393,12 @@ impl Node {
             return;
         };
         let push = place.budget.push_next(at, now);
-        let is_over = !place.budget.has_round();
-        self.budgets.looked_at += 1;
-        if is_over || self.budgets.looked_at >= HOLDERS_PER_ROUND {
-            self.budgets.looked_at = 0;
+        if !place.budget.has_round() {
             self.budgets.rounds.remove(&id);
         }
         if let Some((account, answer)) = push {
             self.push_answer(&id, &account, &answer, to, now);
         }
-        // It is for a later round if it was not at its end.
         self.settle_budget(&id, now);
     }
 
@@ -435,35 +430,29 @@ impl Node {
     }
 
     fn budget_lease(&mut self, id: &ResourceId, answer: &Answer, now: Time) -> ClientLease {
-        let lease = self.budget_server_lease(id, answer, now);
+        let ((expires_in, refresh_in), budget) = self.budget_terms(id, answer, now);
         shorter_lease(
             self.config.clock_tolerance,
             ClientLease {
-                resource: lease.resource,
-                capacity: lease.capacity,
-                expires_in: lease.expires_in,
-                refresh_in: lease.refresh_in,
+                resource: id.clone(),
+                capacity: Amount::from_computed(answer.ceiling as f64),
+                expires_in,
+                refresh_in,
                 safe_capacity: None,
-                granted_by: lease.granted_by,
+                granted_by: Some(self.mastership_id),
                 limited_by: answer.limited_by,
                 learning_for: None,
                 decided: true,
-                sequence: lease.sequence,
-                budget: lease.budget,
+                sequence: Some(answer.sequence),
+                budget,
             },
         )
     }
 
     fn budget_server_lease(&mut self, id: &ResourceId, answer: &Answer, now: Time) -> ServerLease {
-        let at = self.budgets.clock.at(now);
-        let place = self.budgets.by_id.get_mut(id);
-        let (mut paced, mut state, mut algorithm) = (Default::default(), None, None);
-        if let Some(Place { budget, .. }) = place {
-            paced = budget.pace(at, now);
-            state = Some(budget.state(answer.taken, at, now));
-            algorithm = Some((**budget.algorithm()).clone());
-        }
-        let (expires_in, refresh_in) = paced;
+        let ((expires_in, refresh_in), budget) = self.budget_terms(id, answer, now);
+        let algorithm = self.budgets.get(id).map(Budget::algorithm);
+        let algorithm = algorithm.map(|it| Algorithm::clone(it));
         ServerLease {
             resource: id.clone(),
             capacity: Amount::from_computed(answer.ceiling as f64),
@@ -477,8 +466,23 @@ impl Node {
             granted_by: Some(self.mastership_id),
             sequence: Some(answer.sequence),
             decided: Some(true),
-            budget: state,
+            budget,
         }
+    }
+
+    /// How long an answer counts, when to ask again, and the state of the budget.
+    fn budget_terms(
+        &mut self,
+        id: &ResourceId,
+        answer: &Answer,
+        now: Time,
+    ) -> ((Duration, Duration), Option<BudgetState>) {
+        let at = self.budgets.clock.at(now);
+        let Some(Place { budget, .. }) = self.budgets.by_id.get_mut(id) else {
+            return Default::default();
+        };
+        let state = budget.state(answer.taken, at, now);
+        (budget.pace(at, now), Some(state))
     }
 
     /// Bytes that are counted for each template and caller.

@@ -14,6 +14,8 @@ const JUMP_MAX: Duration = Duration::from_secs(60);
 pub(super) struct Clock {
     /// The wall clock at a time of the engine. None: not known.
     read: Option<(UnixMillis, Time)>,
+    /// Whether the newest reading was not believed.
+    is_doubted: bool,
 }
 
 impl Clock {
@@ -28,11 +30,14 @@ impl Clock {
         self.read.is_some()
     }
 
-    /// Reads the wall clock.
-    pub(super) fn read(&mut self, at: UnixMillis, now: Time) {
-        let jump = Duration::from_millis(self.at(now).abs_diff(at));
-        if self.read.is_none() || jump <= JUMP_MAX {
+    /// Reads the wall clock. Returns the time by which it jumped, if that is not believed and was not told yet.
+    pub(super) fn read(&mut self, at: UnixMillis, now: Time) -> Option<Duration> {
+        let by = Duration::from_millis(self.at(now).abs_diff(at));
+        let is_doubted = self.read.is_some() && by > JUMP_MAX;
+        if !is_doubted {
             self.read = Some((at, now));
         }
+        let was_doubted = std::mem::replace(&mut self.is_doubted, is_doubted);
+        (is_doubted && !was_doubted).then_some(by)
     }
 }

@@ -1,0 +1,220 @@
+//! `/v1/reserve`, `/v1/settle` and `/v1/refund`: calls that use budgets.
+//!
+//! A program reserves an estimate before a call, and settles what it used. Both carry the key of the reservation, so a
+//! repeated request counts once. A reservation that is not ended within its time counts as estimated. Programs of one
+//! identity share their keys.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use doorward::limiter::budget::Short;
+use doorward_engine::budget::AMOUNT_MAX;
+use serde::{Deserialize, Serialize};
+
+use super::peer::Peer;
+use super::problem::{Body, Problem};
+use crate::caller::{Amounts, Caller, Left, RETRY_IN, Unended, Unreserved};
+use crate::clock;
+use crate::edge::Edge;
+
+/// Longest key, in bytes.
+const KEY_BYTES_MAX: usize = 128;
+
+/// Budgets of a reservation, at most.
+const BUDGETS_MAX: usize = 16;
+
+/// Longest wait for an answer of the node.
+const WAIT_MAX: f64 = 30.0;
+
+/// Longest time of a reservation.
+const LASTS_MAX: f64 = 86_400.0;
+
+/// Body of a reservation.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ReserveForm {
+    /// Absent: the answer has one.
+    key: Option<String>,
+    budgets: Amounts,
+    #[serde(default = "default_wait")]
+    wait_seconds: f64,
+    #[serde(default = "default_lasts")]
+    lasts_seconds: f64,
+}
+
+const fn default_wait() -> f64 {
+    1.0
+}
+
+const fn default_lasts() -> f64 {
+    600.0
+}
+
+/// Body of its end. A budget that is not named used what was reserved.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SettleForm {
+    key: String,
+    #[serde(default)]
+    used: Amounts,
+}
+
+/// Body of a refund.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RefundForm {
+    key: String,
+}
+
+/// A reservation as a body.
+#[derive(Debug, Serialize)]
+pub(super) struct Reserved {
+    key: String,
+    budgets: BTreeMap<String, LeftAnswer>,
+}
+
+/// What this agent has left of a budget.
+#[derive(Debug, Serialize)]
+struct LeftAnswer {
+    left: u64,
+    /// Whether the soft limit is reached.
+    soft: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    window_ends_in_seconds: Option<f64>,
+}
+
+/// What counts of a reservation.
+#[derive(Debug, Serialize)]
+pub(super) struct Counted {
+    counted: Amounts,
+}
+
+pub(super) async fn reserve(
+    State(edge): State<Arc<Edge>>,
+    peer: Peer,
+    body: Body<ReserveForm>,
+) -> Result<Json<Reserved>, Problem> {
+    let Json(form) = body?;
+    if form.budgets.is_empty() || form.budgets.len() > BUDGETS_MAX {
+        let count = form.budgets.len();
+        let detail = format!("budgets: there are {count}; give 1 to {BUDGETS_MAX}");
+        return Err(Problem::invalid(detail));
+    }
+    let unfit = |amount: &u64| *amount > AMOUNT_MAX;
+    if let Some((id, amount)) = form.budgets.iter().find(|(_, amount)| unfit(amount)) {
+        let detail = format!("budgets.{id}: {amount} is above {AMOUNT_MAX}; count in larger units");
+        return Err(Problem::invalid(detail));
+    }
+    let key = form.key.unwrap_or_else(|| format!("{:016x}", clock::incarnation().get()));
+    if key.is_empty() || key.len() > KEY_BYTES_MAX {
+        let detail = format!("key: give 1 to {KEY_BYTES_MAX} bytes");
+        return Err(Problem::invalid(detail));
+    }
+    let wait = seconds("wait_seconds", form.wait_seconds, WAIT_MAX)?;
+    let lasts = seconds("lasts_seconds", form.lasts_seconds, LASTS_MAX)?;
+    let caller = caller(&edge, &peer)?;
+    let reserved = caller.reserve(&key, &form.budgets, (wait, lasts), edge.clock);
+    let reserved = reserved.await.map_err(problem)?.into_iter();
+    let answer = |left: Left| LeftAnswer {
+        left: left.amount,
+        soft: left.is_soft,
+        window_ends_in_seconds: left.window_ends_in.map(|it| it.as_secs_f64()),
+    };
+    Ok(Json(Reserved {
+        budgets: reserved.map(|(id, left)| (id, answer(left))).collect(),
+        key,
+    }))
+}
+
+pub(super) async fn settle(
+    State(edge): State<Arc<Edge>>,
+    peer: Peer,
+    body: Body<SettleForm>,
+) -> Result<Json<Counted>, Problem> {
+    let Json(form) = body?;
+    end(&edge, &peer, &form.key, Some(&form.used))
+}
+
+pub(super) async fn refund(
+    State(edge): State<Arc<Edge>>,
+    peer: Peer,
+    body: Body<RefundForm>,
+) -> Result<Json<Counted>, Problem> {
+    let Json(form) = body?;
+    end(&edge, &peer, &form.key, None)
+}
+
+fn end(
+    edge: &Arc<Edge>,
+    peer: &Peer,
+    key: &str,
+    used: Option<&Amounts>,
+) -> Result<Json<Counted>, Problem> {
+    let counted = caller(edge, peer)?.end(key, used, edge.clock.now());
+    let counted = counted.map_err(|unended| match unended {
+        Unended::UnknownKey => {
+            let detail =
+                "key: no such reservation is here; one that its time ended counts as estimated";
+            Problem::new(StatusCode::NOT_FOUND, detail)
+        }
+        Unended::NotReserved(id) => {
+            Problem::invalid(format!("used.{id}: nothing of it was reserved"))
+        }
+    })?;
+    Ok(Json(Counted { counted }))
+}
+
+fn caller(edge: &Arc<Edge>, peer: &Peer) -> Result<Arc<Caller>, Problem> {
+    let caller = edge.caller(peer.asker(None).identity(), 0);
+    caller.ok_or_else(|| Problem::invalid("the caller's identity cannot name a client"))
+}
+
+fn seconds(field: &str, value: f64, most: f64) -> Result<Duration, Problem> {
+    let time = Duration::try_from_secs_f64(value).ok();
+    let time = time.filter(|_| value <= most);
+    time.ok_or_else(|| Problem::invalid(format!("{field}: {value} is not in 0 to {most}")))
+}
+
+fn problem(unreserved: Unreserved) -> Problem {
+    match unreserved {
+        Unreserved::Short {
+            budget,
+            why: Short::Exhausted,
+            window_ends_in,
+        } => {
+            let detail = format!("{budget} is used up in this window, or has too little for this");
+            Problem::new(StatusCode::TOO_MANY_REQUESTS, detail).retry_in(window_ends_in)
+        }
+        Unreserved::Short { budget, why, .. } => {
+            let detail = match why {
+                Short::NoCeiling => format!("{budget}: the node has not answered yet"),
+                Short::Turning => format!("{budget}: its next window begins"),
+                Short::Ceiling | Short::Exhausted => format!("{budget}: more may come soon"),
+            };
+            Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail).retry_in(Some(RETRY_IN))
+        }
+        Unreserved::Refused {
+            budget,
+            is_unknown,
+            reason,
+        } => {
+            let status = match is_unknown {
+                true => StatusCode::NOT_FOUND,
+                false => StatusCode::CONFLICT,
+            };
+            Problem::new(status, format!("{budget}: {reason}"))
+        }
+        Unreserved::OtherAmounts => {
+            let detail = "key: it has reserved other amounts; give each call a key of its own";
+            Problem::new(StatusCode::CONFLICT, detail)
+        }
+        Unreserved::NoRoom => {
+            let detail = "there are too many reservations or budgets of this identity";
+            Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail).retry_in(Some(RETRY_IN))
+        }
+    }
+}
