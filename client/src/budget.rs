@@ -179,8 +179,7 @@ impl Payer for BudgetLimiter {
     }
 
     fn take(&self, more: Units) -> Result<Option<Moment>, Refusal> {
-        self.try_acquire(more)
-            .map(|permit| Some(permit.taken_at()))
+        self.try_acquire(more).map(|permit| Some(permit.taken_at()))
     }
 
     fn shared(&self) -> Arc<dyn Payer> {

@@ -72,8 +72,9 @@ struct Root {
 /// A root's knowledge of its predecessors' grants in the present window.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Inherited {
-    /// Mark in the store. None: this server keeps no marks of these windows.
-    pub(crate) mark: Option<u64>,
+    /// The newest window of which there is a mark in the store, and the mark; or the present one. None: this server keeps
+    /// no marks of these windows.
+    pub(crate) mark: Option<(Window, u64)>,
     /// Whether there may be more than that: any amount.
     pub(crate) is_unknown: bool,
 }
@@ -90,15 +91,17 @@ impl Budget {
     ) -> Self {
         let algorithm = Arc::clone(&template.algorithm);
         let terms = algorithm.budget.as_ref();
-        let window = terms.map_or(Window::LIFETIME, |it| it.period.at(at));
+        let present = || terms.map_or(Window::LIFETIME, |it| it.period.at(at));
+        let (window, mark) = inherited.mark.unzip();
+        let window = window.unwrap_or_else(present);
         let capacity = capacity_of(&template);
-        let book = match inherited.mark {
+        let book = match mark {
             Some(_) => node_book(&id),
             None => mastership.get(),
         };
         let unreported = match inherited.is_unknown {
             true => capacity,
-            false => inherited.mark.unwrap_or(0),
+            false => mark.unwrap_or(0),
         };
         Self {
             granter: Granter::new(book, mastership, window, unreported),
@@ -107,7 +110,7 @@ impl Budget {
                 capacity,
                 capacity_before: capacity,
                 carried: None,
-                mark: inherited.mark.map(BudgetMark::found),
+                mark: mark.map(BudgetMark::found),
                 marked_before: None,
             }),
             id,
@@ -170,9 +173,8 @@ impl Budget {
                     return;
                 };
                 // The window never goes back.
-                let window = terms.period.at(at);
                 let before = granter.window();
-                if window.start > before.start {
+                if let Some(window) = before.followed_by(terms.period.at(at), at) {
                     granter.turn(window);
                     root.capacity_before = root.capacity;
                     root.carried = None;

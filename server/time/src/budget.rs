@@ -33,7 +33,19 @@ impl Window {
     /// Returns what remains of it at a time: nothing after its end. None: it has no end.
     pub fn remaining(self, at: UnixMillis) -> Option<Duration> {
         let left = self.end.saturating_sub(at).max(0);
-        (self != Self::LIFETIME).then(|| Duration::from_millis(left.unsigned_abs()))
+        (self.end != Self::LIFETIME.end).then(|| Duration::from_millis(left.unsigned_abs()))
+    }
+
+    /// Returns the window that follows this one, of those that a template has at a time. None: this one goes on. A window
+    /// of another length begins when this one ends, and one after a lifetime at once.
+    pub fn followed_by(self, other: Self, at: UnixMillis) -> Option<Self> {
+        let start = match self.end {
+            UnixMillis::MAX if other.end == UnixMillis::MAX => return None,
+            UnixMillis::MAX => other.start.max(self.start.saturating_add(1)),
+            end if at < end => return None,
+            end => other.start.max(end),
+        };
+        Some(Self { start, ..other })
     }
 }
 

@@ -284,9 +284,8 @@ impl Caller {
             return Ok(counted.clone());
         }
         let (amounts, turns) = (known.amounts.clone(), std::mem::take(&mut known.turns));
-        let counts = |id: &str, reserved| {
-            used.map_or(0, |used| used.get(id).copied().unwrap_or(reserved))
-        };
+        let counts =
+            |id: &str, reserved| used.map_or(0, |used| used.get(id).copied().unwrap_or(reserved));
         let counted = budgets.settle(&amounts, &turns, &counts);
         if let Some(known) = budgets.reservations.get_mut(key) {
             known.until = known.until.max(now + REMEMBERED);
@@ -330,13 +329,21 @@ impl Caller {
             stays
         });
         let under_way = reservations.values().filter(|it| it.counted.is_none());
-        let busy: HashSet<&str> = under_way.flat_map(|it| it.amounts.keys().map(|id| &**id)).collect();
+        let busy: HashSet<&str> = under_way
+            .flat_map(|it| it.amounts.keys().map(|id| &**id))
+            .collect();
         accounts.retain(|id, account| {
             let stays = std::mem::take(&mut account.is_used) || busy.contains(&**id);
             if !stays {
                 let word = account.holder.say_need(0).word;
                 if let Ok(id) = ResourceId::new(id) {
-                    last_words.insert(id, BudgetWord { closes: true, ..word });
+                    last_words.insert(
+                        id,
+                        BudgetWord {
+                            closes: true,
+                            ..word
+                        },
+                    );
                 }
                 holder.state.close(id, now);
                 self.room.free(&self.identity, USE_BYTES);

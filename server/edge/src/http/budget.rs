@@ -109,7 +109,9 @@ pub(super) async fn reserve(
         let detail = format!("budgets.{id}: {amount} is above {AMOUNT_MAX}; count in larger units");
         return Err(Problem::invalid(detail));
     }
-    let key = form.key.unwrap_or_else(|| format!("{:016x}", clock::incarnation().get()));
+    let key = form
+        .key
+        .unwrap_or_else(|| format!("{:016x}", clock::incarnation().get()));
     if key.is_empty() || key.len() > KEY_BYTES_MAX {
         let detail = format!("key: give 1 to {KEY_BYTES_MAX} bytes");
         return Err(Problem::invalid(detail));

@@ -1,5 +1,6 @@
 //! Plain HTTP, without sockets.
 
+mod budget;
 mod check;
 mod hostile;
 mod json;
@@ -123,7 +124,7 @@ pub(crate) struct Answer {
 
 impl Site {
     /// Serves a document of rules. The time begins with 1970.
-    pub(crate) fn new(rules: &str, node: Arc<FakeNode>) -> Self {
+    pub(crate) fn new(rules: &str, node: Arc<impl Node + 'static>) -> Self {
         let rules = Rules::load(&[("rules.yaml", rules)]).unwrap();
         let clock = Arc::new(AtomicI64::new(0));
         let edge = Edge::within(

@@ -18,8 +18,8 @@ use crate::claims::{Claim, Demand};
 use crate::division::ParentTerms;
 use crate::id::{Caller, HolderId, HolderKind, ResourceId};
 use crate::messages::{
-    Ask, BudgetState, BudgetWord, ClientLease, GetCapacity, GetServerCapacity, Has, NodeEvent, RefusalReason,
-    ReleaseCapacity, Released, ServerAsk, ServerLease, Via,
+    Ask, BudgetState, BudgetWord, ClientLease, GetCapacity, GetServerCapacity, Has, NodeEvent,
+    RefusalReason, ReleaseCapacity, Released, ServerAsk, ServerLease, Via,
 };
 use crate::node::Node;
 use crate::node::budgets::clock::Clock;
@@ -249,12 +249,12 @@ impl Node {
                     return Err(RefusalReason::IsNoBudget);
                 };
                 let caller = gate.admit_resource(kind, bytes, now)?;
-                let start = terms.period.at(at).start;
+                let present = terms.period.at(at);
                 let marks = self.marks.as_mut().filter(|_| terms.period.is_marked());
                 let inherited = Inherited {
                     is_unknown: template.algorithm.learns()
                         && !marks.as_ref().is_some_and(|marks| marks.is_complete()),
-                    mark: marks.and_then(|marks| marks.take_budget(id, start)),
+                    mark: marks.and_then(|marks| marks.take_budget(id, terms.period, present)),
                 };
                 Budget::of_root(
                     id.clone(),

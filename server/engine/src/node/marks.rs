@@ -9,7 +9,7 @@ use std::time::Duration;
 
 pub use doorward_time::marks::{MarksByResource, StoredMark};
 
-use crate::budget::window::UnixMillis;
+use crate::budget::window::{Period, Window};
 pub use crate::continuity::mark::Mark;
 use crate::id::ResourceId;
 use crate::node::Node;
@@ -79,18 +79,26 @@ impl NodeMarks {
         }
     }
 
-    /// Takes the mark of a budget's present window out. Marks of windows that are over are removed. None: this mastership
-    /// keeps no marks.
-    pub(super) fn take_budget(&mut self, id: &ResourceId, start: UnixMillis) -> Option<u64> {
-        let mut present = 0;
-        for (found, amount) in self.found.take_budget(id.as_str()) {
-            if found == start {
-                present = amount as u64;
-            } else if let Ok(key) = mark_key(id, found) {
+    /// Takes the mark of a budget's newest window out, and returns that window; or the present one. Marks of windows
+    /// before that are removed. None: this mastership keeps no marks.
+    pub(super) fn take_budget(
+        &mut self,
+        id: &ResourceId,
+        period: Period,
+        present: Window,
+    ) -> Option<(Window, u64)> {
+        let mut newest = (present, 0);
+        for (start, amount) in self.found.take_budget(id.as_str()) {
+            let is_new = start >= newest.0.start;
+            if is_new {
+                // It may begin late, after one of another length.
+                let window = period.at(start);
+                newest = (Window { start, ..window }, amount as u64);
+            } else if let Ok(key) = mark_key(id, start) {
                 self.note_due(&key);
             }
         }
-        self.is_kept.then_some(present)
+        self.is_kept.then_some(newest)
     }
 
     /// Takes an operator's word. The store hears it at once.

@@ -1,0 +1,256 @@
+//! `/v1/reserve`, `/v1/settle` and `/v1/refund`, with a root that gives budgets out.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use doorward_edge::clock::Clock;
+use doorward_edge::node::{Later, Node};
+use doorward_engine::messages::{GetCapacity, GetCapacityReply, ReleaseCapacity};
+use doorward_engine::node::marks::FoundMarks;
+use doorward_engine::node::mastership::Outcome;
+use doorward_engine::node::{self, Config};
+use doorward_engine::templates::{AlgorithmKind, TemplateSpec, Templates};
+use serde_json::{Value, json};
+
+use super::{Answer, Site};
+
+/// A root with 1,000 tokens and 10 calls for each tenant, and a rate.
+#[derive(Debug)]
+struct Root {
+    node: Mutex<node::Node>,
+    clock: Clock,
+}
+
+impl Root {
+    fn new() -> Arc<Self> {
+        let spec = |glob: &str, capacity, kind| TemplateSpec {
+            identifier_glob: Some(glob.to_owned()),
+            capacity: Some(capacity),
+            kind: Some(kind),
+            lease_length: Some(Duration::from_secs(20)),
+            refresh_interval: Some(Duration::from_secs(5)),
+            parameters: match kind {
+                AlgorithmKind::Budget => vec![("window".to_owned(), Some("lifetime".to_owned()))],
+                _ => Vec::new(),
+            },
+            ..TemplateSpec::default()
+        };
+        let templates = Templates::parse(&[
+            spec("tokens/*", 1_000.0, AlgorithmKind::Budget),
+            spec("calls/*", 10.0, AlgorithmKind::Budget),
+            spec("rate", 10.0, AlgorithmKind::FairShare),
+        ]);
+        let mut node = node::Node::new(Config::default(), templates.unwrap());
+        let clock = Clock::start();
+        node.handle_wall_clock(0, clock.now());
+        let found = FoundMarks {
+            is_complete: true,
+            ..FoundMarks::default()
+        };
+        node.handle_alone(found, clock.now());
+        let node = Mutex::new(node);
+        Arc::new(Self { node, clock })
+    }
+
+    /// What is known to be taken, or may be.
+    fn used(&self, id: &str) -> f64 {
+        let id = doorward_engine::id::ResourceId::new(id).unwrap();
+        let snapshot = self
+            .node
+            .lock()
+            .unwrap()
+            .resource_snapshot(&id, self.clock.now());
+        snapshot.unwrap().granted
+    }
+}
+
+impl Node for Root {
+    fn get_capacity(&self, request: GetCapacity) -> Later<'_, Option<Outcome<GetCapacityReply>>> {
+        let mut node = self.node.lock().unwrap();
+        let answer = node.handle_get_capacity(&request, self.clock.now());
+        if node.poll_mark_writes(self.clock.now()).is_some() {
+            node.handle_marks_written(self.clock.now());
+        }
+        Box::pin(std::future::ready(Some(answer)))
+    }
+
+    fn release(&self, request: ReleaseCapacity) -> Later<'_, ()> {
+        let mut node = self.node.lock().unwrap();
+        node.handle_release_capacity(&request, self.clock.now());
+        Box::pin(std::future::ready(()))
+    }
+}
+
+fn site() -> (Arc<Root>, Site) {
+    let root = Root::new();
+    (
+        Arc::clone(&root),
+        Site::new("{domain: none, empty: true}", root),
+    )
+}
+
+async fn post(site: &Site, path: &str, body: Value) -> Answer {
+    site.post(path, body.to_string()).await
+}
+
+#[tokio::test]
+async fn a_call_reserves_and_settles_and_repeated_requests_count_once() {
+    let (_, site) = site();
+    let reserve =
+        json!({"key": "a", "budgets": {"tokens/acme": 600, "calls/acme": 1}, "wait_seconds": 30});
+    for _ in 0..2 {
+        let answer = post(&site, "/v1/reserve", reserve.clone()).await;
+        assert_eq!(
+            (answer.status.as_u16(), &answer.body["key"]),
+            (200, &json!("a")),
+            "{}",
+            answer.body
+        );
+        assert_eq!(answer.body["budgets"]["tokens/acme"]["soft"], false);
+    }
+    let settle = |used: u64| json!({"key": "a", "used": {"tokens/acme": used}});
+    for used in [400, 7] {
+        let answer = post(&site, "/v1/settle", settle(used)).await;
+        let counted = json!({"counted": {"tokens/acme": 400, "calls/acme": 1}});
+        assert_eq!((answer.status.as_u16(), answer.body), (200, counted));
+    }
+    // An ended one is not refunded.
+    let answer = post(&site, "/v1/refund", json!({"key": "a"})).await;
+    assert_eq!(answer.body["counted"]["tokens/acme"], 400);
+
+    // 600 tokens and 9 calls are left.
+    let reserve = json!({"budgets": {"tokens/acme": 600, "calls/acme": 9}, "wait_seconds": 30});
+    let answer = post(&site, "/v1/reserve", reserve).await;
+    assert_eq!(answer.status, 200, "{}", answer.body);
+    let key = &answer.body["key"];
+    let reserve = json!({"budgets": {"tokens/acme": 1}, "wait_seconds": 30});
+    let answer = post(&site, "/v1/reserve", reserve.clone()).await;
+    answer.check_problem("used up", 429, "tokens/acme is used up in this window");
+    let answer = post(&site, "/v1/refund", json!({"key": key})).await;
+    assert_eq!(answer.body["counted"]["tokens/acme"], 0);
+    let answer = post(&site, "/v1/reserve", reserve).await;
+    assert_eq!(answer.status, 200, "{}", answer.body);
+}
+
+#[tokio::test]
+async fn of_several_budgets_all_are_reserved_or_none() {
+    let (root, site) = site();
+    for calls in [11, 10] {
+        let reserve =
+            json!({"budgets": {"tokens/acme": 1_000, "calls/acme": calls}, "wait_seconds": 30});
+        let answer = post(&site, "/v1/reserve", reserve).await;
+        match calls {
+            11 => answer.check_problem("too many", 429, "calls/acme"),
+            _ => assert_eq!(answer.status, 200, "{}", answer.body),
+        }
+    }
+    assert_eq!(
+        (root.used("tokens/acme"), root.used("calls/acme")),
+        (1_000.0, 10.0)
+    );
+}
+
+#[tokio::test]
+async fn a_wrong_request_is_told_what_to_do() {
+    let (_, site) = site();
+    let first = json!({"key": "a", "budgets": {"tokens/acme": 1}, "wait_seconds": 30});
+    assert_eq!(post(&site, "/v1/reserve", first).await.status, 200);
+    let many: std::collections::BTreeMap<_, _> =
+        (0..17).map(|it| (format!("tokens/{it}"), 1)).collect();
+    for (name, path, body, status, words) in [
+        (
+            "no budget",
+            "reserve",
+            json!({"budgets": {}}),
+            400,
+            "give 1 to 16",
+        ),
+        (
+            "many budgets",
+            "reserve",
+            json!({"budgets": many}),
+            400,
+            "there are 17",
+        ),
+        (
+            "an amount",
+            "reserve",
+            json!({"budgets": {"tokens/a": 10_000_000_000_000_000_u64}}),
+            400,
+            "budgets.tokens/a",
+        ),
+        (
+            "a part",
+            "reserve",
+            json!({"budgets": {"tokens/a": 0.5}}),
+            400,
+            "u64",
+        ),
+        (
+            "a long wait",
+            "reserve",
+            json!({"budgets": {"tokens/a": 1}, "wait_seconds": 31}),
+            400,
+            "wait_seconds",
+        ),
+        (
+            "no time",
+            "reserve",
+            json!({"budgets": {"tokens/a": 1}, "lasts_seconds": -1}),
+            400,
+            "lasts_seconds",
+        ),
+        (
+            "an empty key",
+            "reserve",
+            json!({"budgets": {"tokens/a": 1}, "key": ""}),
+            400,
+            "1 to 128 bytes",
+        ),
+        (
+            "another call",
+            "reserve",
+            json!({"budgets": {"tokens/acme": 2}, "key": "a"}),
+            409,
+            "key of its own",
+        ),
+        (
+            "no template",
+            "reserve",
+            json!({"budgets": {"dollars": 1}, "wait_seconds": 30}),
+            404,
+            "dollars",
+        ),
+        (
+            "a rate",
+            "reserve",
+            json!({"budgets": {"rate": 1}, "wait_seconds": 30}),
+            409,
+            "rate",
+        ),
+        (
+            "an unknown key",
+            "settle",
+            json!({"key": "b"}),
+            404,
+            "no such reservation",
+        ),
+        (
+            "another budget",
+            "settle",
+            json!({"key": "a", "used": {"calls/acme": 1}}),
+            400,
+            "used.calls/acme",
+        ),
+        (
+            "an unknown field",
+            "refund",
+            json!({"key": "a", "used": {}}),
+            400,
+            "used",
+        ),
+    ] {
+        let answer = post(&site, &format!("/v1/{path}"), body).await;
+        answer.check_problem(name, status, words);
+    }
+}
