@@ -141,6 +141,25 @@ fn concurrency(rounds: usize, client: &Client) {
     race(title, rounds.div_ceil(4), TAKES * 10, contenders);
 }
 
+fn budgets(rounds: usize) {
+    let (client, _server) = Client::fake("bench");
+    let budget = client.budget("tokens").unwrap();
+    while budget.try_acquire(1).is_err() {
+        std::thread::yield_now();
+    }
+    let permits = Semaphore::new(1_000);
+    let contenders = &mut [
+        alone("tokio's semaphore", || ask(permits.try_acquire())),
+        alone("doorward, reserved and settled", || {
+            budget
+                .try_acquire(black_box(3))
+                .unwrap()
+                .settle(black_box(2));
+        }),
+    ];
+    race("a budget, one thread", rounds, TAKES, contenders);
+}
+
 fn main() {
     // `cargo test --benches` runs this too; one round is enough then.
     let quick = std::env::args().any(|arg| arg == "--test");
@@ -162,4 +181,5 @@ fn main() {
     clocks(rounds);
     rates(rounds, &client);
     concurrency(rounds, &client);
+    budgets(rounds);
 }

@@ -5,7 +5,8 @@
 //! and handles expiry. Demand is twice the capacity. Requests come from random holders, and virtual
 //! time passes such that each holder asks once a refresh interval.
 //!
-//! The constants 0, 1 and 2 are FAIR_SHARE, PROPORTIONAL_SHARE and PRIORITY_BANDS (four bands).
+//! The constants 0, 1 and 2 are FAIR_SHARE, PROPORTIONAL_SHARE and PRIORITY_BANDS (four bands), and 3 is BUDGET, whose
+//! holders have spent nothing yet.
 //! `changed` is the expensive kind of request, with other wants than before. `same` is the common
 //! kind.
 
@@ -20,9 +21,10 @@ use std::time::Duration;
 
 use divan::Bencher;
 use doorward_engine::amount::Amount;
+use doorward_engine::budget::window::Window;
 use doorward_engine::claims::Subclients;
-use doorward_engine::id::{HolderName, ResourceId};
-use doorward_engine::messages::{Ask, GetCapacity, GetCapacityReply, Has};
+use doorward_engine::id::{HolderName, MastershipId, ResourceId};
+use doorward_engine::messages::{Ask, BudgetWord, GetCapacity, GetCapacityReply, Has};
 use doorward_engine::node::mastership::{Mastership, Outcome};
 use doorward_engine::node::{Config, Node};
 use doorward_engine::templates::{AlgorithmKind, TemplateSpec, Templates};
@@ -32,10 +34,14 @@ const HOLDERS: [usize; 6] = [10, 100, 1_000, 10_000, 100_000, 1_000_000];
 
 const REFRESH_INTERVAL: Duration = Duration::from_secs(5);
 
-const KINDS: [AlgorithmKind; 3] = [
+/// Accounts of a budget are 100,000 at most.
+const ACCOUNTS: [usize; 5] = [10, 100, 1_000, 10_000, 100_000];
+
+const KINDS: [AlgorithmKind; 4] = [
     AlgorithmKind::FairShare,
     AlgorithmKind::ProportionalShare,
     AlgorithmKind::PriorityBands,
+    AlgorithmKind::Budget,
 ];
 
 fn main() {
@@ -50,6 +56,16 @@ fn changed<const KIND: usize>(bencher: Bencher, holders: usize) {
 #[divan::bench(args = HOLDERS, consts = [0, 1, 2], sample_count = 200, sample_size = 256)]
 fn same<const KIND: usize>(bencher: Bencher, holders: usize) {
     bench(bencher, KINDS[KIND], holders, false);
+}
+
+#[divan::bench(args = ACCOUNTS, sample_count = 200, sample_size = 256)]
+fn changed_of_a_budget(bencher: Bencher, holders: usize) {
+    bench(bencher, KINDS[3], holders, true);
+}
+
+#[divan::bench(args = ACCOUNTS, sample_count = 200, sample_size = 256)]
+fn same_of_a_budget(bencher: Bencher, holders: usize) {
+    bench(bencher, KINDS[3], holders, false);
 }
 
 fn bench(bencher: Bencher, kind: AlgorithmKind, holders: usize, changed: bool) {
@@ -79,6 +95,9 @@ struct Crowd {
     has: Vec<Amount>,
     now: Time,
     sequence: u64,
+    /// The node's book of the budget, and its mastership.
+    book: Option<u64>,
+    granted_by: Option<MastershipId>,
 }
 
 impl Crowd {
@@ -95,6 +114,8 @@ impl Crowd {
             has: vec![Amount::ZERO; holders],
             now: Time::from_secs(1),
             sequence: 0,
+            book: None,
+            granted_by: None,
         }
     }
 
@@ -108,6 +129,10 @@ impl Crowd {
             lease_length: Some(Duration::from_secs(60)),
             refresh_interval: Some(REFRESH_INTERVAL),
             learning_mode_duration: Some(Duration::ZERO),
+            parameters: match self.kind {
+                AlgorithmKind::Budget => vec![("window".to_owned(), Some("lifetime".to_owned()))],
+                _ => Vec::new(),
+            },
             ..TemplateSpec::default()
         }])
         .unwrap();
@@ -117,10 +142,11 @@ impl Crowd {
         };
         let mut node = Node::new(config, templates);
         node.handle_mastership(Mastership::Master { epoch: Some(1) }, Time::ZERO);
+        node.handle_wall_clock(0, Time::ZERO);
         for client in (0..self.names.len()).chain(0..self.names.len()) {
             let (request, now) = self.request(client);
             if let Outcome::Served(reply) = node.handle_get_capacity(&request, now) {
-                self.has[client] = reply.leases[0].capacity;
+                self.learn_lease(client, &reply);
             }
         }
         node
@@ -130,9 +156,16 @@ impl Crowd {
     fn learn(&mut self, answers: &mut Vec<(usize, Outcome<GetCapacityReply>)>) {
         for (client, answer) in answers.drain(..) {
             if let Outcome::Served(reply) = answer {
-                self.has[client] = reply.leases[0].capacity;
+                self.learn_lease(client, &reply);
             }
         }
+    }
+
+    fn learn_lease(&mut self, client: usize, reply: &GetCapacityReply) {
+        let lease = &reply.leases[0];
+        self.has[client] = lease.capacity;
+        self.book = lease.budget.map(|state| state.granter_book);
+        self.granted_by = lease.granted_by;
     }
 
     fn next_request(&mut self, draws: &mut Draws, changed: bool) -> (usize, GetCapacity, Time) {
@@ -147,14 +180,27 @@ impl Crowd {
     fn request(&mut self, client: usize) -> (GetCapacity, Time) {
         self.sequence += 1;
         self.now = self.now + REFRESH_INTERVAL / u32::try_from(self.names.len()).unwrap();
+        let is_budget = self.kind == AlgorithmKind::Budget;
+        let word = BudgetWord {
+            holder_book: client as u64 + 1,
+            granter_book: self.book,
+            window: self.book.map(|_| Window::LIFETIME),
+            taken: 0,
+            least: 0,
+            closes: false,
+        };
+        let wants = match is_budget {
+            true => Amount::new(self.wants[client].get().ceil()).unwrap(),
+            false => self.wants[client],
+        };
         let ask = Ask {
-            budget: None,
+            budget: is_budget.then_some(word),
             resource: self.resource.clone(),
             priority: i64::try_from(client % 4).unwrap(),
             weight: Subclients::ONE,
-            wants: self.wants[client],
+            wants,
             has: Some(Has {
-                granted_by: None,
+                granted_by: self.granted_by.filter(|_| is_budget),
                 capacity: self.has[client],
                 expires_in: None,
             }),

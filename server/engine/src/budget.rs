@@ -219,6 +219,9 @@ impl Budget {
         let answer = self.granter.hear(account, word, now);
         if let Source::Parent(parent) = &mut self.source {
             parent.note_change(&self.granter);
+            if let Some(reason) = parent.refused() {
+                return Err(reason);
+            }
             if parent.is_over(now) && !closes {
                 return Err(RefusalReason::NotReady);
             }
@@ -340,9 +343,9 @@ impl Budget {
     }
 
     /// The parent was lost, or refuses the budget: it is asked again at that time.
-    pub(crate) fn ask_again_at(&mut self, at: Time) {
+    pub(crate) fn ask_again_at(&mut self, at: Time, refused: Option<RefusalReason>) {
         if let Source::Parent(parent) = &mut self.source {
-            parent.ask_again_at(at);
+            parent.ask_again_at(at, refused);
         }
     }
 

@@ -12,7 +12,9 @@ use crate::budget::granter::Granter;
 use crate::budget::window::Window;
 use crate::claims::{BandDemand, DemandCurve, ServerDemand};
 use crate::id::{MastershipId, ResourceId};
-use crate::messages::{BudgetState, BudgetWord, Has, ServerAsk, ServerLease, UpstreamSnapshot};
+use crate::messages::{
+    BudgetState, BudgetWord, Has, RefusalReason, ServerAsk, ServerLease, UpstreamSnapshot,
+};
 use crate::resource::parent::ParentPace;
 use crate::time::Time;
 
@@ -47,6 +49,8 @@ pub(crate) struct Upward {
     is_awaited: bool,
     /// Whether the newest answer left nothing for the need. More may come by a push, or at the next refresh.
     is_exhausted: bool,
+    /// Why the parent refuses the budget, if it does.
+    refused: Option<RefusalReason>,
     /// Whether the parent gives more once its mark has risen, or that of its own parent.
     is_rising: bool,
     /// End of the window. None: it has none, or none is known.
@@ -70,6 +74,7 @@ impl Upward {
             has_news: false,
             is_awaited: false,
             is_exhausted: false,
+            refused: None,
             is_rising: false,
             ends_at: None,
             total: 0,
@@ -121,14 +126,24 @@ impl Upward {
             share: self.ceiling() as f64,
             knows_algorithm: self.parent.is_some(),
             in_flight: self.is_awaited,
-            refused: None,
+            refused: self.refused,
             learning_remaining: None,
         }
     }
 
-    pub(crate) fn ask_again_at(&mut self, at: Time) {
+    /// Asks again at that time. Until then, the parent refuses it for that reason.
+    pub(crate) fn ask_again_at(&mut self, at: Time, refused: Option<RefusalReason>) {
         self.refresh_at = at;
         self.has_news = false;
+        self.refused = refused.and_then(|reason| match reason {
+            RefusalReason::NotReady => None,
+            RefusalReason::UnknownResource => Some(reason),
+            _ => Some(RefusalReason::RefusedByParent),
+        });
+    }
+
+    pub(crate) fn refused(&self) -> Option<RefusalReason> {
+        self.refused
     }
 
     /// Notes that holders have said something. If one of them waits, the parent hears of what has changed.
@@ -206,6 +221,7 @@ impl Upward {
             return;
         };
         self.refresh_at = now + lease.refresh_in;
+        self.refused = None;
         self.is_awaited = false;
         self.is_rising = lease.terms.share > lease.capacity;
         if state.window.start < granter.window().start {

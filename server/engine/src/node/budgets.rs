@@ -360,16 +360,22 @@ impl Node {
         let place = self.budgets.by_id.get_mut(&lease.resource);
         match (place, &lease.budget) {
             (Some(place), Some(state)) => place.budget.handle_upstream_lease(&lease, state, now),
-            (Some(place), None) => place.budget.ask_again_at(now + PARENT_REFUSED),
+            (Some(place), None) => place.budget.ask_again_at(now + PARENT_REFUSED, None),
             (None, _) => {}
         }
         self.settle_budget(&lease.resource, now);
     }
 
     /// The parent refuses a budget, or was lost: it is asked again at that time.
-    pub(super) fn ask_again_for_budget(&mut self, id: &ResourceId, at: Time, now: Time) {
+    pub(super) fn ask_again_for_budget(
+        &mut self,
+        id: &ResourceId,
+        at: Time,
+        refused: Option<RefusalReason>,
+        now: Time,
+    ) {
         if let Some(place) = self.budgets.by_id.get_mut(id) {
-            place.budget.ask_again_at(at);
+            place.budget.ask_again_at(at, refused);
         }
         self.settle_budget(id, now);
     }
@@ -378,7 +384,7 @@ impl Node {
     pub(super) fn ask_again_for_budgets(&mut self, now: Time) {
         let ids: Vec<_> = self.budgets.by_id.keys().cloned().collect();
         for id in ids {
-            self.ask_again_for_budget(&id, now, now);
+            self.ask_again_for_budget(&id, now, None, now);
         }
     }
 

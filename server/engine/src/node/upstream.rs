@@ -371,7 +371,7 @@ impl Node {
             reason => reason,
         };
         if self.budgets.contains(id) {
-            self.ask_again_for_budget(id, now + PARENT_REFUSED, now);
+            self.ask_again_for_budget(id, now + PARENT_REFUSED, Some(reason), now);
             return;
         }
         let handle = |resource: &mut Resource| resource.handle_upstream_refusal(reason, now);

@@ -15,6 +15,15 @@ use doorward_engine::node::{Config, Node};
 use doorward_engine::templates::{AlgorithmKind, TemplateSpec, Templates};
 use doorward_engine::time::Time;
 
+/// The kinds whose capacity is leased. A budget has [tests of its own](crate::budgets).
+pub(crate) const LEASED: [AlgorithmKind; 5] = [
+    AlgorithmKind::NoAlgorithm,
+    AlgorithmKind::Static,
+    AlgorithmKind::ProportionalShare,
+    AlgorithmKind::FairShare,
+    AlgorithmKind::PriorityBands,
+];
+
 pub(crate) fn amount(value: f64) -> Amount {
     Amount::new(value).unwrap()
 }

@@ -11,7 +11,7 @@ use doorward_engine::node::reload::PreparedTemplates;
 use doorward_engine::templates::{AlgorithmKind, TemplateSpec, Templates};
 use doorward_engine::time::Time;
 
-use crate::asking::{self, amount, do_due, no_floor, release_request, served, template};
+use crate::asking::{self, LEASED, amount, do_due, no_floor, release_request, served, template};
 use crate::story::chance::Chance;
 use crate::whole::Whole as _;
 
@@ -82,7 +82,7 @@ fn release(node: &mut Node, client: usize, resource: usize, now: Time) {
 fn draw_templates(chance: &mut Chance) -> Templates {
     let globs = ["r1*", "r?7", "r2[0-4]", "r33", "r*5", "*"];
     let specs = globs.map(|glob| {
-        let kind = chance.one_of(&AlgorithmKind::ALL);
+        let kind = chance.one_of(&LEASED);
         let mut spec = spec(glob, kind, chance.one_of(&[0.0, 10.0, 40.0, 100.0]));
         spec.lease_length = Some(LEASE * (1 + chance.below(3)) as u32);
         spec
