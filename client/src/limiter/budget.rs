@@ -150,6 +150,8 @@ impl BudgetHolder {
             if let Some(account) = self.accounts.iter_mut().find(room) {
                 account.taken += amount;
                 self.note_use(amount, now);
+                // A call that waited waits no more.
+                self.in_vain.take_if(|(_, most)| *most <= amount);
                 return Ok(());
             }
         }

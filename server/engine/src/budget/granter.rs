@@ -64,7 +64,7 @@ pub(crate) struct Granter {
     round: Option<Option<AccountId>>,
     /// Whether a holder got less than it needs since the last round began.
     is_waited_for: bool,
-    /// Smallest `least` of those.
+    /// Smallest amount, beside all that is reserved, by which one of those would have its `least`.
     least: Option<u64>,
 }
 
@@ -167,7 +167,8 @@ impl Granter {
         self.is_waited_for
     }
 
-    /// Returns the smallest `least` of the holders that got less since the last call.
+    /// Returns the smallest amount, beside all that is reserved, that would be of use to a holder which got less than that
+    /// since the last call.
     pub(crate) fn take_least(&mut self) -> u64 {
         std::mem::take(&mut self.least).unwrap_or(0)
     }
@@ -352,14 +353,21 @@ impl Granter {
         let others = self.all_reserved() - u128::from(account.reserved);
         let free = u128::from(out_max).saturating_sub(others + u128::from(account.taken));
         let free = narrow(free);
-        let least = account.least.min(need).min(self.largest_call);
-        Some(match share.min(free) {
+        let least = self.least_of(account);
+        let gets = share.min(free);
+        let gets = if least <= free { gets.max(least) } else { gets };
+        Some(match gets {
             gets if gets >= need => (need, LimitedBy::Wants),
-            gets if gets < least && least <= free => (least, LimitedBy::Share),
             gets if gets < least => (0, LimitedBy::Others),
             gets if gets < share => (gets, LimitedBy::Others),
             gets => (gets, LimitedBy::Share),
         })
+    }
+
+    /// The smallest headroom that is of any use to a holder, as far as it counts.
+    fn least_of(&self, account: &Account) -> u64 {
+        let need = account.need.wants().get() as u64;
+        account.least.min(need).min(self.largest_call)
     }
 
     fn waits_for_mark(&self, id: &AccountId) -> bool {
@@ -380,8 +388,12 @@ impl Granter {
         });
         if limited_by != LimitedBy::Wants {
             self.is_waited_for = true;
-            let least = self.accounts.get(id).map(|account| account.least);
-            self.least = self.least.into_iter().chain(least).min();
+            let missing = self.accounts.get(id).and_then(|account| {
+                let least = self.least_of(account);
+                let own = account.reserved - account.taken;
+                (gets < least).then(|| least.saturating_sub(own))
+            });
+            self.least = self.least.into_iter().chain(missing).min();
         }
         debug_assert!(
             self.all_reserved() <= before.max(u128::from(self.confirmed)),
