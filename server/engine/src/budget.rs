@@ -132,7 +132,8 @@ impl Budget {
             id,
             caller,
             weighed: 0,
-            granter: Granter::new(mastership.get(), mastership, Window::UNKNOWN, 0),
+            granter: Granter::new(mastership.get(), mastership, Window::UNKNOWN, 0)
+                .below_a_parent(),
             source: Source::Parent(Box::new(Upward::new(mastership.get(), now))),
             algorithm: Arc::default(),
             answered: 0,

@@ -4,8 +4,8 @@
 //! have taken**, and all of that together never exceeds the amount that there is. Only the holder's word lowers it: no
 //! expiry and no release does, so an amount that was forgotten is lost to this window, and never given twice.
 //!
-//! The rest of the window is divided as headroom: each holder gets up to the max-min level of all needs. A holder with a
-//! stream gets its share of a quarter of the rest, and asks again soon. So no holder keeps what others need.
+//! The rest of the window is divided as headroom: each holder gets up to the max-min level of all needs. From a root, a
+//! holder with a stream gets its share of a quarter of the rest, and asks again soon. So no holder keeps what others need.
 //!
 //! All amounts are whole numbers up to 10^15. A sum is exact.
 
@@ -35,6 +35,8 @@ struct Before {
 pub(crate) struct Granter {
     book: u64,
     mastership: MastershipId,
+    /// Whether a parent gives the amount, by the needs of these holders.
+    is_below: bool,
     window: Window,
     /// Number of the window.
     turn: u64,
@@ -79,6 +81,7 @@ impl Granter {
         Self {
             book,
             mastership,
+            is_below: false,
             window,
             turn: 0,
             total: 0,
@@ -176,6 +179,14 @@ impl Granter {
     /// Changes the time after which a silent holder's need does not count, and the largest `least` that counts.
     pub(crate) fn set_terms(&mut self, lease_length: Duration, largest_call: u64) {
         (self.lease_length, self.largest_call) = (lease_length, largest_call);
+    }
+
+    /// Divides all that remains, also among holders with a stream: a parent gave no more than they need.
+    pub(crate) fn below_a_parent(self) -> Self {
+        Self {
+            is_below: true,
+            ..self
+        }
     }
 
     /// Changes the amount that there is, and how much of it may be out.
@@ -343,7 +354,7 @@ impl Granter {
     fn headroom(&self, id: &AccountId, out_max: u64) -> Option<(u64, LimitedBy)> {
         let account = self.accounts.get(id)?;
         let remains = self.total.saturating_sub(self.base());
-        let divided = match account.streams {
+        let divided = match account.streams && !self.is_below {
             true => remains.div_ceil(4),
             false => remains,
         };

@@ -168,9 +168,9 @@ fn calls_by_http_count_once_though_an_agent_dies() {
     };
     let mut first = agent("one");
     for _ in 0..2 {
-        assert_eq!(reserve(&mut first, "a", 6_000), "200");
+        assert_eq!(reserve(&mut first, "a", 2_000), "200");
     }
-    let settle = r#"{"key": "a", "used": {"tokens/acme": 5000}}"#;
+    let settle = r#"{"key": "a", "used": {"tokens/acme": 1500}}"#;
     assert_eq!(post(&mut first, "/v1/settle", settle), "200");
     first.kill();
 
@@ -179,8 +179,8 @@ fn calls_by_http_count_once_though_an_agent_dies() {
     while reserve(&mut second, &number.to_string(), 100) == "200" {
         number += 1;
     }
-    // The root may not know that the first call used less.
-    assert!((20..=50).contains(&number), "{number} hundreds of 5,000");
+    // The root may not know that the first call used less, and what the agent had left is lost.
+    assert!((60..=85).contains(&number), "{number} hundreds of 8,500");
 }
 
 #[tokio::test]
@@ -234,9 +234,8 @@ async fn tokens_and_dollars_of_tenants_add_up_though_a_region_dies() {
             spent = [spent[0] + own[0], spent[1] + own[1]];
             client.close().await;
         }
-        println!("{spent:?}");
         let [tokens, dollars] = spent;
         assert!(tokens <= TOTAL && dollars <= TOTAL, "{spent:?} of {TOTAL}");
-        assert!(dollars >= TOTAL / 2, "{spent:?} of {TOTAL}");
+        assert!(dollars >= TOTAL * 3 / 4, "{spent:?} of {TOTAL}");
     }
 }
