@@ -122,41 +122,30 @@ impl<A: Refund, B: Refund> Refund for (A, B) {
     }
 }
 
-impl<C: Into<Units> + Send> Acquire<C> for RateLimiter {
-    type Permit = RatePermit<'static>;
+/// Limiters of rates and budgets, whose permits are settled.
+macro_rules! acquire_amounts {
+    ($($type:ty),+) => {$(
+        impl<C: Into<Units> + Send> Acquire<C> for $type {
+            type Permit = RatePermit<'static>;
 
-    async fn acquire(&self, cost: C) -> Result<Self::Permit, Refusal> {
-        let permit = Self::acquire(self, cost).await;
-        permit
-            .map(RatePermit::into_owned)
-            .map_err(|it| it.of(self.resource_id()))
-    }
+            async fn acquire(&self, cost: C) -> Result<Self::Permit, Refusal> {
+                let permit = Self::acquire(self, cost).await;
+                permit
+                    .map(RatePermit::into_owned)
+                    .map_err(|it| it.of(self.resource_id()))
+            }
 
-    fn try_acquire(&self, cost: C) -> Result<Self::Permit, Refusal> {
-        let permit = Self::try_acquire(self, cost);
-        permit
-            .map(RatePermit::into_owned)
-            .map_err(|it| it.of(self.resource_id()))
-    }
+            fn try_acquire(&self, cost: C) -> Result<Self::Permit, Refusal> {
+                let permit = Self::try_acquire(self, cost);
+                permit
+                    .map(RatePermit::into_owned)
+                    .map_err(|it| it.of(self.resource_id()))
+            }
+        }
+    )+};
 }
 
-impl<C: Into<Units> + Send> Acquire<C> for BudgetLimiter {
-    type Permit = RatePermit<'static>;
-
-    async fn acquire(&self, cost: C) -> Result<Self::Permit, Refusal> {
-        let permit = Self::acquire(self, cost).await;
-        permit
-            .map(RatePermit::into_owned)
-            .map_err(|it| it.of(self.resource_id()))
-    }
-
-    fn try_acquire(&self, cost: C) -> Result<Self::Permit, Refusal> {
-        let permit = Self::try_acquire(self, cost);
-        permit
-            .map(RatePermit::into_owned)
-            .map_err(|it| it.of(self.resource_id()))
-    }
-}
+acquire_amounts!(RateLimiter, BudgetLimiter);
 
 impl<C: Into<Units> + Send> Acquire<C> for ConcurrencyLimiter {
     type Permit = Permit;

@@ -93,7 +93,9 @@ impl fmt::Display for Refusal {
             (Why::UnknownResource { message }, _) => {
                 write!(f, "the resource is unknown: {message}")
             }
-            (Why::Exhausted, _) => f.write_str("the budget is used up in this window"),
+            (Why::Exhausted, _) => {
+                f.write_str("the budget has too little for this call in this window")
+            }
             (Why::Closed, _) => f.write_str("the client is closed"),
             #[cfg(feature = "overload")]
             (Why::Overloaded(reason), _) => write!(f, "{reason}"),

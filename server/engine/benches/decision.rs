@@ -21,12 +21,12 @@ use std::time::Duration;
 
 use divan::Bencher;
 use doorward_engine::amount::Amount;
-use doorward_engine::budget::window::Window;
 use doorward_engine::claims::Subclients;
 use doorward_engine::id::{HolderName, MastershipId, ResourceId};
 use doorward_engine::messages::{Ask, BudgetWord, GetCapacity, GetCapacityReply, Has};
 use doorward_engine::node::mastership::{Mastership, Outcome};
 use doorward_engine::node::{Config, Node};
+use doorward_engine::templates::window::Window;
 use doorward_engine::templates::{AlgorithmKind, TemplateSpec, Templates};
 use doorward_engine::time::Time;
 

@@ -6,9 +6,7 @@
 mod account;
 mod granter;
 mod mark;
-pub mod terms;
 mod upward;
-pub mod window;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,17 +17,15 @@ pub(crate) use crate::budget::account::{ACCOUNTS_MAX, AccountId, Answer, Word};
 use crate::budget::granter::Granter;
 use crate::budget::mark::BudgetMark;
 use crate::budget::upward::Upward;
-use crate::budget::window::{UnixMillis, Window};
 use crate::id::{MastershipId, ResourceId};
 use crate::messages::{
     BudgetState, LeaseSnapshot, LeasesFrom, LimitedBy, RefusalReason, ResourceSnapshot, ServerAsk,
     ServerLease,
 };
 use crate::resource::parent::ParentPace;
+use crate::templates::window::{UnixMillis, Window};
 use crate::templates::{Algorithm, AlgorithmKind, Template};
 use crate::time::{Time, spread};
-
-pub use doorward_time::budget::AMOUNT_MAX;
 
 /// Shortest time after which a holder comes at the turn of a window, and the range by which holders are spread.
 const AFTER_TURN: (Duration, Duration) = (Duration::from_millis(5), Duration::from_secs(1));

@@ -58,7 +58,7 @@
 
 pub mod admission;
 pub mod amount;
-pub mod budget;
+mod budget;
 pub mod claims;
 mod continuity;
 pub mod division;

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use doorward_time::budget::{BudgetState, BudgetWord};
+pub use doorward_time::budget::{AMOUNT_MAX, BudgetState, BudgetWord};
 use doorward_time::named;
 use smol_str::SmolStr;
 use thiserror::Error;

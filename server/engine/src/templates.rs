@@ -7,9 +7,11 @@
 //!
 //! [`Templates::parse`] finds all problems at once. No later code checks again.
 
+pub mod budget_terms;
 mod check;
 pub mod glob;
 mod set;
+pub mod window;
 
 pub use set::Templates;
 
@@ -22,8 +24,8 @@ use doorward_time::named;
 use thiserror::Error;
 
 use crate::amount::Amount;
-use crate::budget::terms::BudgetTerms;
 use crate::claims::Subclients;
+use crate::templates::budget_terms::BudgetTerms;
 
 /// Longest refresh interval that a server sends, whatever the template says. Doorman's own clients obey any interval.
 /// After a mistake in a template they would notice the correction only when a long interval is over.

@@ -9,8 +9,8 @@ use std::time::Duration;
 use doorward::limiter::budget::{BudgetHolder, Short};
 use doorward::state::{BudgetAsk, RefusalKind};
 use doorward::time::Time;
-use doorward_engine::budget::AMOUNT_MAX;
 use doorward_engine::id::ResourceId;
+use doorward_engine::messages::AMOUNT_MAX;
 use doorward_engine::messages::BudgetWord;
 
 use super::{Caller, RESOURCES_MAX, USE_BYTES};

@@ -12,7 +12,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use doorward::limiter::budget::Short;
-use doorward_engine::budget::AMOUNT_MAX;
+use doorward_engine::messages::AMOUNT_MAX;
 use serde::{Deserialize, Serialize};
 
 use super::peer::Peer;
@@ -188,7 +188,7 @@ fn problem(unreserved: Unreserved) -> Problem {
             why: Short::Exhausted,
             window_ends_in,
         } => {
-            let detail = format!("{budget} is used up in this window, or has too little for this");
+            let detail = format!("{budget} has too little for this call in this window");
             Problem::new(StatusCode::TOO_MANY_REQUESTS, detail).retry_in(window_ends_in)
         }
         Unreserved::Short { budget, why, .. } => {

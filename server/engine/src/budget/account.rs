@@ -1,10 +1,10 @@
 //! An account of a holder with a granter, and what the two say to each other.
 
 use crate::amount::Amount;
-use crate::budget::window::Window;
 use crate::claims::{Claim, Demand};
 use crate::id::{HolderId, MastershipId};
 use crate::messages::LimitedBy;
+use crate::templates::window::Window;
 use crate::time::Time;
 
 /// Accounts of one budget, at most. The oldest silent ones beyond that are folded into one amount.

@@ -16,10 +16,10 @@ use std::ops::Bound;
 use std::time::Duration;
 
 use crate::budget::account::{ACCOUNTS_MAX, Account, AccountId, Answer, Unanswered, Word, nothing};
-use crate::budget::window::Window;
 use crate::claims::{Claim, ClaimIndex, Demand};
 use crate::id::MastershipId;
 use crate::messages::LimitedBy;
+use crate::templates::window::Window;
 use crate::time::Time;
 
 /// A window that is over.
@@ -368,17 +368,23 @@ impl Granter {
         let gets = share.min(free);
         let gets = if least <= free { gets.max(least) } else { gets };
         Some(match gets {
-            gets if gets >= need => (need, LimitedBy::Wants),
+            gets if gets >= need => (gets, LimitedBy::Wants),
             gets if gets < least => (0, LimitedBy::Others),
             gets if gets < share => (gets, LimitedBy::Others),
             gets => (gets, LimitedBy::Share),
         })
     }
 
-    /// The smallest headroom that is of any use to a holder, as far as it counts.
+    /// The smallest headroom that is of any use to a holder, as far as it counts. That of a server is for one call of a
+    /// client, beside what its other clients have.
     fn least_of(&self, account: &Account) -> u64 {
-        let need = account.need.wants().get() as u64;
-        account.least.min(need).min(self.largest_call)
+        match &account.need {
+            Demand::Client { claim, .. } => {
+                let need = claim.wants.get() as u64;
+                account.least.min(need).min(self.largest_call)
+            }
+            Demand::Server(_) => account.least,
+        }
     }
 
     fn waits_for_mark(&self, id: &AccountId) -> bool {

@@ -14,6 +14,9 @@ use super::*;
 use crate::amount::Amount;
 use crate::claims::{Claim, Demand, Subclients};
 use crate::id::{HolderId, HolderName};
+use crate::messages::AMOUNT_MAX;
+use crate::templates::budget_terms::BudgetTerms;
+use crate::templates::window::Period;
 use crate::templates::{AlgorithmKind, TemplateSpec, Templates};
 
 const VECTORS: &str = include_str!("../../testdata/vectors/budgets.json");
@@ -185,7 +188,7 @@ fn a_granter_answers_as_the_oracle_says() {
 fn windows_begin_and_end_where_the_oracle_says() {
     for case in cases("window") {
         let (window, offset) = (case.window.unwrap(), case.offset_s);
-        let period = window::Period::parse(&window, &format!("{offset}s")).unwrap();
+        let period = Period::parse(&window, &format!("{offset}s")).unwrap();
         for (event, expected) in case.events.iter().zip(&case.expect) {
             let window = period.at(event["t_ms"].as_i64().unwrap());
             let said = json!({"start": window.start, "end": window.end});
@@ -249,7 +252,7 @@ fn parameters_are_checked() {
     ] {
         let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
         let parameters: BTreeMap<_, _> = given.iter().map(owned).collect();
-        let parsed = terms::BudgetTerms::parse(parameters);
+        let parsed = BudgetTerms::parse(parameters);
         assert_eq!(parsed.err().map(|(name, _)| name), problem, "{given:?}");
     }
 }

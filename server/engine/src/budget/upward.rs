@@ -9,13 +9,13 @@ use std::time::Duration;
 
 use crate::amount::Amount;
 use crate::budget::granter::Granter;
-use crate::budget::window::Window;
 use crate::claims::{BandDemand, DemandCurve, ServerDemand};
 use crate::id::{MastershipId, ResourceId};
 use crate::messages::{
     BudgetState, BudgetWord, Has, RefusalReason, ServerAsk, ServerLease, UpstreamSnapshot,
 };
 use crate::resource::parent::ParentPace;
+use crate::templates::window::Window;
 use crate::time::Time;
 
 /// Part by which a holder counts the rest of a window shorter, since its clock may be slower than its parent's.

@@ -12,7 +12,6 @@ use std::time::Duration;
 
 use crate::admission::{AdmissionGate, CallerSlot, Charge, TemplateSlot, weight};
 use crate::amount::Amount;
-use crate::budget::window::UnixMillis;
 use crate::budget::{ACCOUNTS_MAX, AccountId, Answer, Budget, Inherited, Word};
 use crate::claims::{Claim, Demand};
 use crate::division::ParentTerms;
@@ -27,6 +26,7 @@ pub(super) use crate::node::budgets::marks::mark_key;
 use crate::node::children::Pushed;
 use crate::node::upstream::{shorter_lease, shorter_server_lease};
 use crate::resource::retry::PARENT_REFUSED;
+use crate::templates::window::UnixMillis;
 use crate::templates::{Algorithm, AlgorithmKind};
 use crate::time::Time;
 

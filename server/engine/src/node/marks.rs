@@ -9,7 +9,6 @@ use std::time::Duration;
 
 pub use doorward_time::marks::{MarksByResource, StoredMark};
 
-use crate::budget::window::{Period, Window};
 pub use crate::continuity::mark::Mark;
 use crate::id::ResourceId;
 use crate::node::Node;
@@ -17,6 +16,7 @@ use crate::node::budgets::mark_key;
 use crate::node::learning::UnknownLeases;
 use crate::node::mastership::{Mastership, Term};
 use crate::resource::marking::Predecessors;
+use crate::templates::window::{Period, Window};
 use crate::time::Time;
 
 /// Marks in one batch, at most. A transaction of etcd has 128 operations.

@@ -5,16 +5,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::amount::Amount;
-use crate::budget::AMOUNT_MAX;
-use crate::budget::terms::{BudgetTerms, PARAMETERS as BUDGET_PARAMETERS};
 use crate::claims::Subclients;
 use crate::id::ID_BYTES_MAX;
 use crate::rounding::WHOLE;
+use crate::templates::budget_terms::{BudgetTerms, PARAMETERS as BUDGET_PARAMETERS};
 use crate::templates::glob::Glob;
 use crate::templates::{
     Algorithm, AlgorithmKind, DURATION_MAX, DURATION_MIN, Field, HolderBounds, SafeCapacity,
     Shrink, Template, TemplateProblem, TemplateSpec,
 };
+use doorward_time::budget::AMOUNT_MAX;
 
 /// Checks one template.
 pub(super) struct Check<'a> {

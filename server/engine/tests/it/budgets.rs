@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use doorward_engine::amount::Amount;
-use doorward_engine::budget::window::Window;
 use doorward_engine::claims::Subclients;
 use doorward_engine::id::{HolderName, Incarnation, split_mix};
 use doorward_engine::messages::{
@@ -12,6 +11,7 @@ use doorward_engine::messages::{
 use doorward_engine::node::marks::{FoundMarks, MarksByResource};
 use doorward_engine::node::mastership::Outcome;
 use doorward_engine::node::{Config, Node};
+use doorward_engine::templates::window::Window;
 use doorward_engine::templates::{AlgorithmKind, TemplateSpec, Templates};
 use doorward_engine::time::Time;
 

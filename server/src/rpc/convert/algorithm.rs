@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use doorward_engine::budget::terms::PARAMETERS as BUDGET_PARAMETERS;
+use doorward_engine::templates::budget_terms::PARAMETERS as BUDGET_PARAMETERS;
 use doorward_engine::templates::{Algorithm, AlgorithmKind, TemplateSpec, Templates};
 use doorward_proto::doorman as wire;
 

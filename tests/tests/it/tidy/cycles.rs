@@ -193,8 +193,9 @@ fn no_modules_need_each_other() {
 }
 
 /// The folders and basic modules of the engine. Each uses only what stands after it.
-const ENGINE_LAYERS: [&str; 16] = [
+const ENGINE_LAYERS: [&str; 17] = [
     "node",
+    "budget",
     "resource",
     "continuity",
     "holders",

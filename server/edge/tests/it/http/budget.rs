@@ -125,7 +125,7 @@ async fn a_call_reserves_and_settles_and_repeated_requests_count_once() {
     let key = &answer.body["key"];
     let reserve = json!({"budgets": {"tokens/acme": 1}, "wait_seconds": 30});
     let answer = post(&site, "/v1/reserve", reserve.clone()).await;
-    answer.check_problem("used up", 429, "tokens/acme is used up in this window");
+    answer.check_problem("used up", 429, "tokens/acme has too little for this call");
     let answer = post(&site, "/v1/refund", json!({"key": key})).await;
     assert_eq!(answer.body["counted"]["tokens/acme"], 0);
     let answer = post(&site, "/v1/reserve", reserve).await;

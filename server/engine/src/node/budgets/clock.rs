@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::budget::window::UnixMillis;
+use crate::templates::window::UnixMillis;
 use crate::time::Time;
 
 /// Difference between the wall clock and the engine's time that is believed at once. If the wall clock jumps farther, the

@@ -5,11 +5,11 @@ use std::time::Duration;
 use doorward_time::marks::BUDGET_KEY;
 
 use crate::amount::Amount;
-use crate::budget::window::UnixMillis;
 use crate::continuity::mark::Mark;
 use crate::id::{IdError, ResourceId};
 use crate::node::Node;
 use crate::node::budgets::Budgets;
+use crate::templates::window::UnixMillis;
 use crate::time::Time;
 
 impl Budgets {

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::budget::window::{Period, UnixMillis, Window};
+use doorward_time::budget::AMOUNT_MAX;
+
+use crate::templates::window::{Period, UnixMillis, Window};
 
 /// Time after a turn before unused amounts are carried over, so that holders can say what they used at last.
 const CARRIED_AFTER: Duration = Duration::from_secs(60);
@@ -107,7 +109,7 @@ impl BudgetTerms {
         }
         Ok(Self {
             period,
-            largest_call: number("largest_call", super::AMOUNT_MAX)?,
+            largest_call: number("largest_call", AMOUNT_MAX)?,
             soft_limit: part("soft_limit")?,
             carry: part("carry")?.unwrap_or_default(),
             pace,
