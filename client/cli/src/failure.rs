@@ -39,17 +39,6 @@ impl From<doorward_etcd::Error> for Failure {
 }
 
 impl Failure {
-    /// The same kind of failure, of a script of which so many commands failed.
-    pub(crate) fn of_script(self, failures: usize) -> Self {
-        let message = format!("{failures} of the script's commands failed");
-        match self {
-            Self::No(_) => Self::No(message),
-            Self::Usage(_) => Self::Usage(message),
-            Self::Unreachable(_) => Self::Unreachable(message),
-            other => other,
-        }
-    }
-
     /// As `--help` says.
     pub(crate) const fn exit_code(&self) -> u8 {
         match self {

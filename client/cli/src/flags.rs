@@ -25,7 +25,6 @@ Examples:
   doorward status                         what the master holds
   doorward status example/fair            every lease on a resource, and why it is what it is
   doorward status --limits                what the server takes on at most, and how full that is
-  doorward shell                          play several clients at once
   doorward tree                           all servers below the one asked, and how they are
   doorward top                            which resources are short of capacity, live
   doorward explain example/fair web-1     why a client has no more, through the whole tree
@@ -170,12 +169,6 @@ pub(crate) enum Command {
     ///
     /// The file is $XDG_CONFIG_HOME/doorward/contexts.yaml. Flags and variables win over it.
     Context(ContextFlags),
-    /// Play several clients at once, interactively or from a script on standard input.
-    ///
-    /// Leases are refreshed in the background while the shell runs, and released when it ends. The lines you type are
-    /// kept in $XDG_STATE_HOME/doorward/history. Lines that start with # are remarks. A script goes on after a command
-    /// that failed; the last failure decides the exit code.
-    Shell,
     /// Show whom the server takes you for: the identity of your certificate or token.
     Whoami,
     /// List the nodes that are registered in etcd: their masters, and all servers that are there.

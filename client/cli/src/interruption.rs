@@ -26,15 +26,6 @@ pub(crate) fn interruption() -> io::Result<impl Future<Output = ()>> {
     Ok(async move { any(&mut signals).await })
 }
 
-/// As [`interruption`], but without Ctrl-C, which has another meaning in an interactive shell.
-pub(crate) fn termination() -> io::Result<impl Future<Output = ()>> {
-    let mut signals = [
-        signal(SignalKind::terminate())?,
-        signal(SignalKind::hangup())?,
-    ];
-    Ok(async move { any(&mut signals).await })
-}
-
 /// Ends the process when a second signal arrives. It waits on a thread of its own, since the others may be blocked.
 fn end_at_second_signal() -> io::Result<()> {
     let runtime = Builder::new_current_thread().enable_all().build()?;

@@ -24,7 +24,6 @@ mod output;
 mod record;
 mod release;
 mod rules;
-mod shell;
 mod status;
 mod templates;
 mod top;
@@ -117,7 +116,6 @@ async fn run_command(common: &Common, command: Command) -> Result<(), Failure> {
         Command::Learning(flags) => learning::run(common, &flags).await,
         Command::StepDown { node } => nodes::step_down(common, &node).await,
         Command::Whoami => whoami::run(common).await,
-        Command::Shell => shell::run(common).await,
         Command::Templates(flags) => templates::run(common, &flags).await,
         Command::Rules(flags) => rules::run(common, &flags).await,
         Command::Completions { shell } => {
