@@ -27,7 +27,7 @@ use crate::demo::demo_figures::{Amounts, DemoFigures};
 use crate::demo::outline::Outline;
 use crate::demo::screen::{Key, Scene, Screen};
 use crate::demo::servers::DemoServers;
-use crate::failure::Failure;
+use crate::failure::{Failure, Result};
 use crate::interruption::interruption;
 use crate::output;
 use doorward_server::clock::Clock;
@@ -68,7 +68,7 @@ pub(crate) struct DemoFlags {
 }
 
 /// Runs the demonstration to its end, or until Ctrl-C. Its own output is the view; servers and clients log errors only.
-pub(crate) async fn run(flags: DemoFlags) -> Result<(), Failure> {
+pub(crate) async fn run(flags: DemoFlags) -> Result {
     let logs = logs::start("error", LogFormat::Text);
     let _logs = logs.map_err(|error| Failure::Usage(error.to_string()))?;
     let shown = show(flags).await;

@@ -4,6 +4,9 @@ use std::io;
 
 use thiserror::Error;
 
+/// Result of a command or a part of it.
+pub(crate) type Result<T = (), E = Failure> = std::result::Result<T, E>;
+
 /// Why a command did not do what it was asked.
 #[derive(Debug, Error)]
 pub(crate) enum Failure {
