@@ -14,8 +14,8 @@ use std::time::Duration;
 use doorward_etcd::address::{self, EtcdNode, NodeAddress};
 use doorward_etcd::directory;
 use doorward_etcd::error::innermost;
-use doorward_proto::admin::v1 as admin;
 use doorward_proto::admin::v1::plans_client::PlansClient;
+use doorward_proto::admin::v1::{PlanRequest, PlanResponse};
 use doorward_proto::doorman;
 use doorward_proto::doorman::capacity_client::CapacityClient;
 use doorward_session::address::{Address, ipv6_advice};
@@ -28,7 +28,7 @@ use tokio::time::{Instant, timeout};
 use tonic::transport::Endpoint;
 
 use crate::common::{Common, hurried};
-use crate::failure::Failure;
+use crate::failure::{Failure, Result};
 
 /// The largest answer, in bytes. Only a status or a plan may be larger.
 const ANSWER_BYTES_MAX: usize = 1024 * 1024;
@@ -83,7 +83,7 @@ impl From<Miss> for Failure {
 }
 
 impl MasterCaller {
-    pub(crate) fn new(common: &Common) -> Result<Self, Failure> {
+    pub(crate) fn new(common: &Common) -> Result<Self> {
         let dialer = Dialer::new(common.tls()?);
         let mut addresses = Vec::new();
         let mut node = None;
@@ -120,7 +120,7 @@ impl MasterCaller {
 
     /// Returns a caller of a server that another one named. It has our certificate, but sends no token, which the
     /// server could use elsewhere.
-    pub(crate) fn claimed(&self, address: &str) -> Result<Self, Failure> {
+    pub(crate) fn claimed(&self, address: &str) -> Result<Self> {
         Ok(Self {
             addresses: Arc::new([parse(address)?]),
             node: None,
@@ -131,7 +131,7 @@ impl MasterCaller {
     }
 
     /// Where to ask, in that order.
-    async fn servers(&self) -> Result<Arc<[Address]>, Failure> {
+    async fn servers(&self) -> Result<Arc<[Address]>> {
         let Some(node) = &self.node else {
             return Ok(Arc::clone(&self.addresses));
         };
@@ -155,7 +155,7 @@ impl MasterCaller {
     pub(crate) async fn get(
         &self,
         request: doorman::GetCapacityRequest,
-    ) -> Result<doorman::GetCapacityResponse, Failure> {
+    ) -> Result<doorman::GetCapacityResponse> {
         let ask = async |channel| capacity(channel).get_capacity(request.clone()).await;
         self.call(ask, |answer| answer.mastership.clone()).await
     }
@@ -163,21 +163,18 @@ impl MasterCaller {
     pub(crate) async fn release(
         &self,
         request: doorman::ReleaseCapacityRequest,
-    ) -> Result<doorman::ReleaseCapacityResponse, Failure> {
+    ) -> Result<doorman::ReleaseCapacityResponse> {
         let ask = async |channel| capacity(channel).release_capacity(request.clone()).await;
         self.call(ask, |answer| answer.mastership.clone()).await
     }
 
     /// Asks the master what a change would give each holder.
-    pub(crate) async fn plan(
-        &self,
-        request: &admin::PlanRequest,
-    ) -> Result<admin::PlanResponse, Failure> {
+    pub(crate) async fn plan(&self, request: &PlanRequest) -> Result<PlanResponse> {
         let ask = async |channel| {
             let mut plans = PlansClient::new(channel).max_decoding_message_size(LOOK_BYTES_MAX);
             plans.plan(request.clone()).await
         };
-        let master = |answer: &admin::PlanResponse| named(answer.master_address.clone());
+        let master = |answer: &PlanResponse| named(answer.master_address.clone());
         self.call(ask, master).await
     }
 
@@ -186,26 +183,21 @@ impl MasterCaller {
         &self,
         ask: impl AsyncFn(Channel) -> Answer<T>,
         mastership: impl Fn(&T) -> Option<doorman::Mastership>,
-    ) -> Result<T, Failure> {
+    ) -> Result<T> {
         let servers = self.servers().await?;
         let mut finder = MasterFinder::new(Arc::clone(&servers));
         let mut problems = self.begin_with_first_answer(&mut finder).await;
         let (mut is_silent, mut is_misled) = (!problems.is_empty(), false);
         let turns = if is_silent { 0 } else { servers.len().max(1) };
         for _turn in 0..turns {
-            match self.call_in_turn(&mut finder, &ask, &mastership).await {
+            let miss = match self.call_in_turn(&mut finder, &ask, &mastership).await {
                 Ok(answer) => return Ok(answer),
-                Err(Miss::Silent(problem)) => {
-                    problems.push(problem);
-                    is_silent = true;
-                }
-                Err(Miss::Misled(problem)) => {
-                    problems.push(problem);
-                    is_misled = true;
-                }
-                Err(Miss::Masterless(problem)) => problems.push(problem),
                 Err(Miss::Final(failure)) => return Err(failure),
-            }
+                Err(miss) => miss,
+            };
+            is_silent |= matches!(miss, Miss::Silent(_));
+            is_misled |= matches!(miss, Miss::Misled(_));
+            problems.push(Failure::from(miss).to_string());
         }
         let problems = problems.join("; ");
         if self.is_claimed {
@@ -377,7 +369,7 @@ fn miss_of(name: &str, status: &tonic::Status) -> Miss {
 }
 
 /// An address of a flag, with or without a scheme, which must fit the way to servers.
-fn parse_given(text: &str, is_tls: bool) -> Result<Address, Failure> {
+fn parse_given(text: &str, is_tls: bool) -> Result<Address> {
     let (scheme, address) = text.split_once("://").unwrap_or(("", text));
     let problem = match scheme {
         "https" if !is_tls => "https needs --ca",
@@ -389,7 +381,7 @@ fn parse_given(text: &str, is_tls: bool) -> Result<Address, Failure> {
 }
 
 /// A server's address, `host:port`.
-fn parse(text: &str) -> Result<Address, Failure> {
+fn parse(text: &str) -> Result<Address> {
     match (ipv6_advice(text), Address::parse(text)) {
         (Some(advice), _) => Err(Failure::Usage(format!("{text:?}: {advice}"))),
         (None, Err(error)) => Err(Failure::Usage(format!(

@@ -5,14 +5,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::{Args, ColorChoice, ValueEnum};
 use doorward_etcd::address::{self, Etcd};
 use doorward_etcd::flags::{ElectionFlags, EtcdFlags};
 use doorward_tls::client::ClientTls;
 use doorward_tls::flags::TlsFlags;
 
-use crate::color::ColorFlag;
-use crate::failure::Failure;
+use crate::failure::{Failure, Result};
 
 /// Server to ask without --server.
 const SERVER: &str = "127.0.0.1:6970";
@@ -52,9 +51,9 @@ pub(crate) struct Common {
     #[arg(long, value_name = "NAME", env = "DOORWARD_CONTEXT")]
     pub(crate) context: Option<String>,
 
-    /// When to colour.
-    #[arg(long, value_enum, value_name = "WHEN", default_value_t)]
-    pub(crate) color: ColorFlag,
+    /// When to colour: on a terminal unless NO_COLOR is set, even into a pipe, or nowhere.
+    #[arg(long, value_enum, value_name = "WHEN", default_value = "auto")]
+    pub(crate) color: ColorChoice,
 
     /// Where etcd is, for what does not say so itself.
     #[command(flatten)]
@@ -81,7 +80,7 @@ impl Common {
     }
 
     /// Returns TLS towards servers. None: connections are plain.
-    pub(crate) fn tls(&self) -> Result<Option<ClientTls>, Failure> {
+    pub(crate) fn tls(&self) -> Result<Option<ClientTls>> {
         if self.tls.cert.is_some() && self.tls.ca.is_none() {
             return Err(Failure::Usage("--tls-cert needs --ca".to_owned()));
         }
@@ -90,7 +89,7 @@ impl Common {
 
     /// The etcd that the flags name, if they do. Only for what needs it: a mistake in them is none
     /// for anything else.
-    pub(crate) fn etcd(&self) -> Result<Option<Etcd>, Failure> {
+    pub(crate) fn etcd(&self) -> Result<Option<Etcd>> {
         let config = self.etcd.config();
         let config = config.map_err(Failure::Usage)?;
         Ok(config.map(|config| Etcd {

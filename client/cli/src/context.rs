@@ -16,7 +16,7 @@ use doorward_files::{Replacement, folder};
 use serde::{Deserialize, Serialize};
 
 use crate::common::{Common, Output, user_folder};
-use crate::failure::Failure;
+use crate::failure::{Failure, Result};
 use crate::output;
 
 /// Flags by their long names.
@@ -54,7 +54,7 @@ impl Contexts {
         Some(user_folder("XDG_CONFIG_HOME", ".config")?.join("contexts.yaml"))
     }
 
-    fn read() -> Result<Self, Failure> {
+    fn read() -> Result<Self> {
         let Some(path) = Self::path().filter(|path| path.exists()) else {
             return Ok(Self::default());
         };
@@ -65,7 +65,7 @@ impl Contexts {
         read.map_err(|problem| Failure::No(format!("{}: {problem}. {advice}", path.display())))
     }
 
-    fn write(&self) -> Result<(), Failure> {
+    fn write(&self) -> Result {
         let path = Self::path().ok_or_else(|| Failure::No("set XDG_CONFIG_HOME".to_owned()))?;
         let write = || {
             fs::create_dir_all(folder(&path))?;
@@ -75,15 +75,15 @@ impl Contexts {
         write().map_err(|error| Failure::No(format!("{}: {error}", path.display())))
     }
 
-    fn get(&self, name: &str) -> Result<&Given, Failure> {
-        let unknown = || format!("there is no context {name:?}; see doorward context");
+    fn get(&self, name: &str) -> Result<&Given> {
+        let problem = || format!("there is no context {name:?}; see doorward context");
         let context = self.contexts.get(name);
-        context.ok_or_else(|| Failure::Usage(unknown()))
+        context.ok_or_else(|| Failure::Usage(problem()))
     }
 }
 
 /// Returns the flags of every command among the arguments, and those of the context that are missing there.
-pub(crate) fn flags_of(matches: &ArgMatches) -> Result<(Given, Vec<OsString>), Failure> {
+pub(crate) fn flags_of(matches: &ArgMatches) -> Result<(Given, Vec<OsString>)> {
     let shared = Common::augment_args(clap::Command::new("doorward"));
     let source = |arg: &Arg| matches.value_source(arg.get_id().as_str());
     let mut given = Given::new();
@@ -120,7 +120,7 @@ pub(crate) fn flags_of(matches: &ArgMatches) -> Result<(Given, Vec<OsString>), F
     Ok((given, missing))
 }
 
-pub(crate) fn run(common: &Common, flags: &ContextFlags) -> Result<(), Failure> {
+pub(crate) fn run(common: &Common, flags: &ContextFlags) -> Result {
     let mut kept = Contexts::read()?;
     match &flags.command {
         None => return list(common, &kept),
@@ -149,21 +149,18 @@ pub(crate) fn run(common: &Common, flags: &ContextFlags) -> Result<(), Failure> 
     kept.write()
 }
 
-fn list(common: &Common, kept: &Contexts) -> Result<(), Failure> {
-    let mut out = output::stdout();
-    match common.output {
-        Output::Json => output::json(&mut out, kept)?,
-        Output::Name => output::names(&mut out, kept.contexts.keys())?,
-        _ => {
-            for (name, given) in &kept.contexts {
-                let is_current = kept.current.as_ref() == Some(name);
-                write!(out, "{} {name}:", if is_current { "*" } else { " " })?;
-                given
-                    .iter()
-                    .try_for_each(|(flag, value)| write!(out, " --{flag} {value}"))?;
-                writeln!(out)?;
-            }
+fn list(common: &Common, kept: &Contexts) -> Result {
+    output::print(common, kept, |out| {
+        if common.output == Output::Name {
+            return output::names(out, kept.contexts.keys());
         }
-    }
-    Ok(())
+        for (name, given) in &kept.contexts {
+            let is_current = kept.current.as_ref() == Some(name);
+            write!(out, "{} {name}:", if is_current { "*" } else { " " })?;
+            let mut given = given.iter();
+            given.try_for_each(|(flag, value)| write!(out, " --{flag} {value}"))?;
+            writeln!(out)?;
+        }
+        Ok(())
+    })
 }

@@ -27,7 +27,7 @@ use crate::demo::demo_figures::{Amounts, DemoFigures};
 use crate::demo::outline::Outline;
 use crate::demo::screen::{Key, Scene, Screen};
 use crate::demo::servers::DemoServers;
-use crate::failure::Failure;
+use crate::failure::{Failure, Result};
 use crate::interruption::interruption;
 use crate::output;
 use doorward_server::clock::Clock;
@@ -68,7 +68,7 @@ pub(crate) struct DemoFlags {
 }
 
 /// Runs the demonstration to its end, or until Ctrl-C. Its own output is the view; servers and clients log errors only.
-pub(crate) async fn run(flags: DemoFlags) -> Result<(), Failure> {
+pub(crate) async fn run(flags: DemoFlags) -> Result {
     let logs = logs::start("error", LogFormat::Text);
     let _logs = logs.map_err(|error| Failure::Usage(error.to_string()))?;
     let shown = show(flags).await;
@@ -122,11 +122,15 @@ impl Show {
         if !self.flags.plain && io::stdout().is_terminal() {
             screen = Some(Screen::open().context("cannot draw on this terminal; try --plain")?);
         } else {
-            self.print_head(&pages)?;
+            let mut out = output::stdout();
+            writeln!(out, "{}", closing_summary::title(&self.figures))?;
+            closing_summary::write_tree(&mut out, &self.figures.outline, &pages)?;
+            writeln!(out, "{}", closing_summary::LEGEND)?;
         }
         let mut ticks = tokio::time::interval(TICK);
         let (mut printed, mut has_killed) = (0, false);
-        while !self.is_over() {
+        let longest = self.flags.duration.unwrap_or(Duration::MAX);
+        while self.figures.elapsed() < longest {
             tokio::select! {
                 _ = ticks.tick() => {}
                 _ = &mut interrupted => break,
@@ -135,13 +139,17 @@ impl Show {
             let (clients, now) = self.read_clients();
             self.figures.measure(&servers, &clients, now);
             self.servers.start_killed(self.clock.now()).await;
-            let kills = match &mut screen {
+            let kills = match &screen {
                 Some(screen) => match self.draw(screen, &pages)? {
                     Some(Key::Quit) => break,
                     key => key.is_some(),
                 },
                 None => {
-                    self.print(&mut printed)?;
+                    let second = self.figures.elapsed().as_secs();
+                    if second > std::mem::replace(&mut printed, second) {
+                        let line = closing_summary::line(&self.figures, self.servers.killed());
+                        writeln!(output::stdout(), "{line}")?;
+                    }
                     let kills = self.figures.elapsed() >= KILLS_AT;
                     kills && !std::mem::replace(&mut has_killed, true)
                 }
@@ -154,7 +162,7 @@ impl Show {
     }
 
     /// Draws the live view. Returns what the user wants.
-    fn draw(&self, screen: &mut Screen, pages: &[SocketAddr]) -> io::Result<Option<Key>> {
+    fn draw(&self, screen: &Screen, pages: &[SocketAddr]) -> io::Result<Option<Key>> {
         screen.draw(&Scene {
             figures: &self.figures,
             pages,
@@ -162,23 +170,6 @@ impl Show {
             killed: self.servers.killed(),
         })?;
         screen.key()
-    }
-
-    fn print_head(&self, pages: &[SocketAddr]) -> io::Result<()> {
-        let mut out = output::stdout();
-        writeln!(out, "{}", closing_summary::title(&self.figures))?;
-        closing_summary::write_tree(&mut out, &self.figures.outline, pages)?;
-        writeln!(out, "{}", closing_summary::LEGEND)
-    }
-
-    /// Prints a line, if a second has passed since the last one.
-    fn print(&self, printed: &mut u64) -> io::Result<()> {
-        let second = self.figures.elapsed().as_secs();
-        if second > std::mem::replace(printed, second) {
-            let line = closing_summary::line(&self.figures, self.servers.killed());
-            writeln!(output::stdout(), "{line}")?;
-        }
-        Ok(())
     }
 
     /// Reads all clients, with the time of the reading. If the system stopped this thread between the two, a second
@@ -194,11 +185,6 @@ impl Show {
             }
         }
         (clients, now)
-    }
-
-    fn is_over(&self) -> bool {
-        let duration = self.flags.duration;
-        duration.is_some_and(|duration| self.figures.elapsed() >= duration)
     }
 }
 

@@ -3,7 +3,7 @@
 //! - `store`, `file`: the place of a document, reads and writes;
 //! - `check`, `show`, `history`, `diff`: commands that only read;
 //! - `change`, `edit`: commands that write;
-//! - `preview`: what a change will do.
+//! - `preview`: what a change will do; `parts`: which of its parts change.
 //!
 //! A write succeeds only on top of the content that the preview compared with.
 
@@ -18,6 +18,7 @@ pub(crate) mod flags;
 mod history;
 mod lines;
 mod marks;
+pub(crate) mod parts;
 mod preview;
 mod show;
 mod store;
@@ -27,23 +28,21 @@ use std::io::{self, Write};
 
 use doorward_documents::Kind;
 use doorward_etcd::DocumentPlace;
-use doorward_pages::terminal::{Palette, Table};
+use doorward_pages::terminal::{Palette, Table, Tone};
 use serde_json::Value;
 
-use self::author::plain;
 pub(crate) use self::document::Document;
 use self::flags::{DocumentCommand, Search};
-pub(crate) use self::preview::ChangeLine;
+pub(crate) use self::parts::ChangeLine;
 pub(crate) use self::show::counted;
 pub(crate) use self::store::Store;
 use self::store::{Standing, WriteResult};
 use crate::common::Common;
-use crate::failure::Failure;
+use crate::failure::{Failure, Result};
+use crate::output::Out;
 
 /// A kind of document, as the commands show it.
 pub(crate) trait Shown: Kind {
-    /// Effect of a change on more than the document. The default is that of an invalid document.
-    type Effect: Effect;
     /// Whether clients hold leases by it.
     const IS_LEASED: bool = false;
 
@@ -51,7 +50,7 @@ pub(crate) trait Shown: Kind {
     fn changes(old: &Self, new: &Self) -> Vec<ChangeLine>;
 
     /// Returns the effect of a change. With `asks`, asks servers for what is in use.
-    async fn effect(change: Change<'_, Self>, asks: bool) -> Self::Effect;
+    async fn effect(change: Change<'_, Self>, asks: bool) -> io::Result<Effect>;
 
     /// Returns where the truth is, if servers do not read what is at a place.
     async fn truth(_store: &Store<'_>) -> Option<String> {
@@ -90,27 +89,40 @@ pub(crate) struct Change<'a, K> {
     pub(crate) was_in_force: bool,
 }
 
-/// Effect of a change, and warnings about it.
-pub(crate) trait Effect: Default {
-    /// Writes a line for each warning.
-    fn write_warnings(&self, out: &mut impl Write, palette: Palette) -> io::Result<()>;
+/// Effect of a change, and warnings about it. The default is that of an invalid document.
+#[derive(Debug, Default)]
+pub(crate) struct Effect {
+    /// A line for each warning.
+    pub(crate) warnings: Vec<(Tone, String)>,
+    /// The reason why the change needs `--force`. None: it needs none.
+    pub(crate) refusal: Option<String>,
+    /// All but the warnings.
+    pub(crate) text: Vec<u8>,
+    /// An object with all of it for programs; `warnings` is a list. Field names are an interface.
+    pub(crate) json: Value,
+}
 
-    /// Returns the reason why the change needs `--force`. None: it needs none.
-    fn refusal(&self) -> Option<String>;
+impl Effect {
+    pub(crate) fn write_warnings(&self, out: &mut Out<impl Write>) -> io::Result<()> {
+        let mut warnings = self.warnings.iter();
+        warnings.try_for_each(|(tone, it)| out.say(*tone, it))
+    }
 
-    /// Writes all but the warnings.
-    fn write(&self, out: &mut impl Write, palette: Palette) -> io::Result<()>;
-
-    /// Returns an object with all of it for programs; `warnings` is a list. Field names are an interface.
-    fn to_json(&self) -> Value;
+    /// Writes that the change of a document needs `--force`, if it does.
+    pub(crate) fn write_need(&self, name: &str, out: &mut Out<impl Write>) -> io::Result<()> {
+        if self.refusal.is_none() {
+            return Ok(());
+        }
+        let need = "this change needs --force, which --yes does not imply";
+        out.say(Tone::Bad, &format!("{name}: {need}"))
+    }
 }
 
 /// Returns the reason why a change needs `--force`, and the way out.
 pub(crate) fn refusal(warning: &str) -> String {
-    let refusal = format!(
+    format!(
         "nothing was written. {warning}. Correct it; or, if it is intended, give --force, which --yes does not imply"
-    );
-    plain(&refusal).into_owned()
+    )
 }
 
 /// Runs a command on the document at a place. None: the default place.
@@ -118,7 +130,7 @@ pub(crate) async fn run<K: Shown>(
     common: &Common,
     at: Option<&DocumentPlace>,
     command: &DocumentCommand,
-) -> Result<(), Failure> {
+) -> Result {
     let store = || Store::open::<K>(common, at);
     match command {
         DocumentCommand::Show { revision } => show::run::<K>(&store()?, *revision).await,

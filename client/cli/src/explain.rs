@@ -5,17 +5,16 @@
 
 use std::io::{self, Write};
 
-use doorward_pages::terminal::{Palette, Tone};
+use doorward_pages::terminal::Tone;
 use doorward_proto::admin::v1::{ChildStatus, GetStatusRequest, LeaseStatus, ResourceStatus};
 use doorward_session::visible::line;
 use serde::Serialize;
 
 use crate::caller::MasterCaller;
-use crate::common::{Common, Output};
-use crate::failure::Failure;
-use crate::flags::ExplainFlags;
+use crate::common::Common;
+use crate::failure::{Failure, Result};
 use crate::granted::{number, span, tone_of};
-use crate::output;
+use crate::output::{self, Out};
 use crate::tree::{Place, needs_master, walk};
 
 /// Leases that are read at a server of the previous release, which does not search.
@@ -43,11 +42,10 @@ struct Step<'a> {
     lease: LeaseStatus,
 }
 
-pub(crate) async fn run(common: &Common, flags: &ExplainFlags) -> Result<(), Failure> {
-    let ExplainFlags { resource, client } = flags;
+pub(crate) async fn run(common: &Common, resource: &str, client: &str) -> Result {
     let request = GetStatusRequest {
-        resource_id: resource.clone(),
-        holder: client.clone(),
+        resource_id: resource.to_owned(),
+        holder: client.to_owned(),
         leases_max: LEASES_MAX,
         ..GetStatusRequest::default()
     };
@@ -66,24 +64,18 @@ pub(crate) async fn run(common: &Common, flags: &ExplainFlags) -> Result<(), Fai
         }
         return Err(Failure::No(problem));
     }
-    let mut out = output::stdout();
-    if common.output == Output::Json {
-        return Ok(output::json(&mut out, &found)?);
-    }
-    for explanation in &found {
-        write(&mut out, explanation, common.color.of_stdout())?;
-    }
-    if let Some(parent) = first.and_then(|it| it.parent.as_ref()) {
-        let address = line(&parent.address);
-        writeln!(
-            out,
-            "not asked: the servers above; --server {address} explains their steps, too"
-        )?;
-    }
-    for unknown in unknown {
-        writeln!(out, "not asked: {}", line(&unknown))?;
-    }
-    Ok(())
+    output::print(common, &found, |out| {
+        found.iter().try_for_each(|it| write(out, it))?;
+        if let Some(parent) = first.and_then(|it| it.parent.as_ref()) {
+            let explains = format!(
+                "--server {} explains their steps, too",
+                line(&parent.address)
+            );
+            writeln!(out, "not asked: the servers above; {explains}")?;
+        }
+        let mut unknown = unknown.iter();
+        unknown.try_for_each(|it| writeln!(out, "not asked: {}", line(it)))
+    })
 }
 
 /// Returns why a server was not asked, with what is known of it. None: it was.
@@ -152,10 +144,10 @@ fn of_child(child: &ChildStatus) -> LeaseStatus {
     }
 }
 
-fn write(out: &mut impl Write, explanation: &Explanation<'_>, palette: Palette) -> io::Result<()> {
+fn write(out: &mut Out<impl Write>, explanation: &Explanation<'_>) -> io::Result<()> {
     for step in &explanation.steps {
         let (place, resource, lease) = (step.place, step.resource, &step.lease);
-        let node = palette.paint(Tone::Strong, &line(&place.node));
+        let node = out.paint(Tone::Strong, &line(&place.node));
         let address = line(place.address.as_deref().unwrap_or("an unknown address"));
         let from = match (&resource.template, &resource.own_lease) {
             (Some(glob), _) => format!("the template {:?}", line(glob)),
@@ -169,8 +161,8 @@ fn write(out: &mut impl Write, explanation: &Explanation<'_>, palette: Palette) 
         let wants = format!("its holders want {all_want}");
         writeln!(out, "{node} at {address}: {divides}; {wants}")?;
         let (kind, why) = (line(&lease.kind), line(&lease.why));
-        let holder = palette.paint(Tone::Strong, &line(&lease.holder));
-        let granted = palette.paint(tone_of(lease.granted, lease.wants), &number(lease.granted));
+        let holder = out.paint(Tone::Strong, &line(&lease.holder));
+        let granted = out.paint(tone_of(lease.granted, lease.wants), &number(lease.granted));
         let [wants, share, reserved] = [lease.wants, lease.share, lease.reserved].map(number);
         let lasts = span(lease.expires_in_ms);
         write!(out, "  {kind} {holder}: {granted} of {wants} for {lasts}")?;

@@ -4,6 +4,9 @@ use std::io;
 
 use thiserror::Error;
 
+/// Result of a command or a part of it.
+pub(crate) type Result<T = (), E = Failure> = std::result::Result<T, E>;
+
 /// Why a command did not do what it was asked.
 #[derive(Debug, Error)]
 pub(crate) enum Failure {
@@ -39,17 +42,6 @@ impl From<doorward_etcd::Error> for Failure {
 }
 
 impl Failure {
-    /// The same kind of failure, of a script of which so many commands failed.
-    pub(crate) fn of_script(self, failures: usize) -> Self {
-        let message = format!("{failures} of the script's commands failed");
-        match self {
-            Self::No(_) => Self::No(message),
-            Self::Usage(_) => Self::Usage(message),
-            Self::Unreachable(_) => Self::Unreachable(message),
-            other => other,
-        }
-    }
-
     /// As `--help` says.
     pub(crate) const fn exit_code(&self) -> u8 {
         match self {

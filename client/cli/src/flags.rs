@@ -14,7 +14,7 @@ use crate::common::Common;
 use crate::context::{self, ContextFlags};
 #[cfg(feature = "demo")]
 use crate::demo::DemoFlags;
-use crate::failure::Failure;
+use crate::failure::Result;
 use crate::rules::flags::RulesFlags;
 use crate::templates::flags::TemplatesFlags;
 
@@ -25,7 +25,6 @@ Examples:
   doorward status                         what the master holds
   doorward status example/fair            every lease on a resource, and why it is what it is
   doorward status --limits                what the server takes on at most, and how full that is
-  doorward shell                          play several clients at once
   doorward tree                           all servers below the one asked, and how they are
   doorward top                            which resources are short of capacity, live
   doorward explain example/fair web-1     why a client has no more, through the whole tree
@@ -68,7 +67,7 @@ pub(crate) struct Flags {
 /// # Errors
 ///
 /// If the contexts cannot be read, or have none of that name.
-pub(crate) fn parse() -> Result<Flags, Failure> {
+pub(crate) fn parse() -> Result<Flags> {
     let mut command = command();
     let mut args: Vec<OsString> = env::args_os().collect();
     let mut matches_of = |args: &[OsString]| {
@@ -140,7 +139,13 @@ pub(crate) enum Command {
     ///
     /// Others may be granted it at once. A client that lives goes on using it until its next refresh,
     /// so that more than the capacity can be in use: stop it first.
-    Release(ReleaseFlags),
+    Release {
+        /// Id of the client.
+        client: String,
+        /// On which resources.
+        #[arg(required = true)]
+        resources: Vec<String>,
+    },
     /// Show what the master holds; with a resource, every lease on it and why it is what it is.
     ///
     /// Of the servers of a node only the master holds anything, so that is the one that is shown,
@@ -151,12 +156,23 @@ pub(crate) enum Command {
     /// It asks each server for its status, with your certificate or token. A child server that is gone stays listed for a
     /// day after its leases. One of the previous release is listed without address, with what its parent knows. Clients are
     /// those of the resource, or of the one that has most of them.
-    Tree(TreeFlags),
+    Tree {
+        /// Adds what each server wants and gets of this resource.
+        #[arg(value_parser = NonEmptyStringValueParser::new())]
+        resource: Option<String>,
+    },
     /// Show which resources are short of capacity, the worst first; with a resource, its holders.
     ///
     /// On a terminal it reads the master again each second, until Ctrl-C. A resource or holder is short by the part of its
     /// wants that is not granted.
-    Top(TopFlags),
+    Top {
+        /// Holders of this resource, instead of resources.
+        #[arg(value_parser = NonEmptyStringValueParser::new())]
+        resource: Option<String>,
+        /// Print once, also on a terminal.
+        #[arg(long)]
+        once: bool,
+    },
     /// Record the demand of all clients as a trace for `doorward-sim replay`, to standard output.
     ///
     /// It asks all servers of the tree once a second, and writes CSV: a row for each change of a client's wants.
@@ -165,17 +181,17 @@ pub(crate) enum Command {
     ///
     /// It looks for the client through the whole tree below the server asked, which is best the root. Exit code 1: no
     /// such client holds any of it.
-    Explain(ExplainFlags),
+    Explain {
+        /// Of which resource.
+        #[arg(value_parser = NonEmptyStringValueParser::new())]
+        resource: String,
+        /// Id of the client.
+        client: String,
+    },
     /// List contexts, or change them: flags of every command, kept under a name in a file.
     ///
     /// The file is $XDG_CONFIG_HOME/doorward/contexts.yaml. Flags and variables win over it.
     Context(ContextFlags),
-    /// Play several clients at once, interactively or from a script on standard input.
-    ///
-    /// Leases are refreshed in the background while the shell runs, and released when it ends. The lines you type are
-    /// kept in $XDG_STATE_HOME/doorward/history. Lines that start with # are remarks. A script goes on after a command
-    /// that failed; the last failure decides the exit code.
-    Shell,
     /// Show whom the server takes you for: the identity of your certificate or token.
     Whoami,
     /// List the nodes that are registered in etcd: their masters, and all servers that are there.
@@ -183,7 +199,13 @@ pub(crate) enum Command {
     /// Which etcd, the flags for etcd say, or else --server if it is the address of a node in etcd.
     /// A node stays listed when its servers are gone for good, or its name was a mistake: --forget
     /// removes it.
-    Nodes(NodesFlags),
+    Nodes {
+        /// Only this node.
+        node: Option<String>,
+        /// Remove what is left of this node, which must have no server and no master.
+        #[arg(long, value_name = "NODE", conflicts_with = "node")]
+        forget: Option<String>,
+    },
     /// Let another server of a node become its master, as before an upgrade of that machine.
     ///
     /// Leases stay, and growth goes on within a second. Where etcd is: as for nodes. It waits for the new master, for
@@ -291,15 +313,6 @@ pub(crate) struct WatchFlags {
     pub(crate) duration: Option<Duration>,
 }
 
-#[derive(Clone, Debug, Args)]
-pub(crate) struct ReleaseFlags {
-    /// Id of the client.
-    pub(crate) client: String,
-    /// On which resources.
-    #[arg(required = true)]
-    pub(crate) resources: Vec<String>,
-}
-
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct StatusFlags {
     /// Only this resource, with its leases.
@@ -327,23 +340,6 @@ pub(crate) struct StatusFlags {
     pub(crate) client: Option<String>,
 }
 
-#[derive(Clone, Debug, Args)]
-pub(crate) struct TreeFlags {
-    /// Adds what each server wants and gets of this resource.
-    #[arg(value_parser = NonEmptyStringValueParser::new())]
-    pub(crate) resource: Option<String>,
-}
-
-#[derive(Clone, Debug, Args)]
-pub(crate) struct TopFlags {
-    /// Holders of this resource, instead of resources.
-    #[arg(value_parser = NonEmptyStringValueParser::new())]
-    pub(crate) resource: Option<String>,
-    /// Print once, also on a terminal.
-    #[arg(long)]
-    pub(crate) once: bool,
-}
-
 fn every(text: &str) -> Result<Duration, String> {
     let range = Duration::from_millis(100)..=Duration::from_secs(3_600);
     doorward_documents::parse_duration_within(text, range, "give 100ms to 1h")
@@ -360,24 +356,6 @@ pub(crate) struct RecordFlags {
     /// Time between two readings.
     #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = every)]
     pub(crate) every: Duration,
-}
-
-#[derive(Clone, Debug, Args)]
-pub(crate) struct ExplainFlags {
-    /// Of which resource.
-    #[arg(value_parser = NonEmptyStringValueParser::new())]
-    pub(crate) resource: String,
-    /// Id of the client.
-    pub(crate) client: String,
-}
-
-#[derive(Clone, Debug, Args)]
-pub(crate) struct NodesFlags {
-    /// Only this node.
-    pub(crate) node: Option<String>,
-    /// Remove what is left of this node, which must have no server and no master.
-    #[arg(long, value_name = "NODE", conflicts_with = "node")]
-    pub(crate) forget: Option<String>,
 }
 
 /// A number that a server takes.

@@ -33,8 +33,13 @@ pub(crate) fn tone_of(gets: f64, wants: f64) -> Tone {
 }
 
 /// Returns the cell of a grant beside what was wanted.
-pub(crate) fn granted_cell(gets: f64, wants: f64, palette: Palette) -> Cell {
+pub(crate) fn gets_cell(gets: f64, wants: f64, palette: Palette) -> Cell {
     palette.cell(tone_of(gets, wants), number(gets))
+}
+
+/// Returns a cell that the reader sees first.
+pub(crate) fn strong(text: impl ToString, palette: Palette) -> Cell {
+    palette.cell(Tone::Strong, text)
 }
 
 #[cfg(test)]

@@ -8,13 +8,13 @@ use std::path::Path;
 
 use doorward_documents::{Kind, Located};
 
-use crate::failure::Failure;
+use crate::failure::{Failure, Result};
 use crate::rules::document::RuleDocument;
 
 /// Folder of the schemas that the documentation has.
 const SCHEMAS: &str = concat!(env!("CARGO_PKG_REPOSITORY"), "/raw/main/docs/schemas");
 
-pub(crate) fn run(folder: &Path) -> Result<(), Failure> {
+pub(crate) fn run(folder: &Path) -> Result {
     let refused =
         |path: &Path, error: io::Error| Failure::No(format!("{}: {error}", path.display()));
     fs::create_dir_all(folder).map_err(|error| refused(folder, error))?;

@@ -5,12 +5,13 @@
 //! never be seen, if standard output is a pipe that nothing reads.
 
 use std::io;
-use std::process;
-use std::thread;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use futures_util::future::select_all;
-use tokio::runtime::Builder;
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag;
+use tokio::signal::unix::{SignalKind, signal};
 
 /// As shells report a process that Ctrl-C ended.
 const INTERRUPTED: i32 = 130;
@@ -23,37 +24,17 @@ pub(crate) fn interruption() -> io::Result<impl Future<Output = ()>> {
         signal(SignalKind::hangup())?,
     ];
     end_at_second_signal()?;
-    Ok(async move { any(&mut signals).await })
+    Ok(async move {
+        select_all(signals.iter_mut().map(|it| Box::pin(it.recv()))).await;
+    })
 }
 
-/// As [`interruption`], but without Ctrl-C, which has another meaning in an interactive shell.
-pub(crate) fn termination() -> io::Result<impl Future<Output = ()>> {
-    let mut signals = [
-        signal(SignalKind::terminate())?,
-        signal(SignalKind::hangup())?,
-    ];
-    Ok(async move { any(&mut signals).await })
-}
-
-/// Ends the process when a second signal arrives. It waits on a thread of its own, since the others may be blocked.
+/// Ends the process when a second signal arrives, even if all its threads are blocked.
 fn end_at_second_signal() -> io::Result<()> {
-    let runtime = Builder::new_current_thread().enable_all().build()?;
-    let entered = runtime.enter();
-    let mut signals = [
-        signal(SignalKind::interrupt())?,
-        signal(SignalKind::terminate())?,
-    ];
-    drop(entered);
-    thread::Builder::new().spawn(move || {
-        runtime.block_on(async {
-            any(&mut signals).await;
-            any(&mut signals).await;
-        });
-        process::exit(INTERRUPTED);
-    })?;
+    let is_second = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        flag::register_conditional_shutdown(signal, INTERRUPTED, Arc::clone(&is_second))?;
+        flag::register(signal, Arc::clone(&is_second))?;
+    }
     Ok(())
-}
-
-async fn any(signals: &mut [Signal]) {
-    select_all(signals.iter_mut().map(|it| Box::pin(it.recv()))).await;
 }

@@ -9,12 +9,12 @@ use doorward_tls::dialer::Dialed;
 use serde_json::json;
 
 use crate::caller::MasterCaller;
-use crate::common::{Common, Output};
-use crate::failure::Failure;
+use crate::common::Common;
+use crate::failure::{Failure, Result};
 use crate::flags::{LearningFlags, LearningWord};
 use crate::output;
 
-pub(crate) async fn run(common: &Common, flags: &LearningFlags) -> Result<(), Failure> {
+pub(crate) async fn run(common: &Common, flags: &LearningFlags) -> Result {
     let learns = flags.word == LearningWord::Begin;
     let of = match flags.resources.as_slice() {
         [] => "all resources".to_owned(),
@@ -36,13 +36,14 @@ pub(crate) async fn run(common: &Common, flags: &LearningFlags) -> Result<(), Fa
     };
     let ask = async |channel: Dialed| LearningClient::new(channel).set(request.clone()).await;
     let unknown = caller.call(ask, elsewhere).await?.unknown;
-    let mut out = output::stdout();
-    if common.output == Output::Json {
-        output::json(&mut out, &json!({"learns": learns, "unknown": unknown}))?;
-    } else if unknown.len() < flags.resources.len() || flags.all {
-        let now = if learns { "begins" } else { "is over" };
-        writeln!(out, "learning mode {now}: {of}")?;
-    }
+    let answer = json!({"learns": learns, "unknown": unknown});
+    let now = if learns { "begins" } else { "is over" };
+    output::print(common, &answer, |out| {
+        match unknown.len() < flags.resources.len() || flags.all {
+            true => writeln!(out, "learning mode {now}: {of}"),
+            false => Ok(()),
+        }
+    })?;
     match unknown.as_slice() {
         [] => Ok(()),
         unknown => Err(Failure::No(format!(
@@ -61,7 +62,7 @@ fn elsewhere(answer: &SetLearningResponse) -> Option<Mastership> {
 }
 
 /// Asks the operator.
-fn confirm(question: &str) -> Result<(), Failure> {
+fn confirm(question: &str) -> Result {
     if !io::stdin().is_terminal() {
         let problem = "nobody can be asked here; give --yes";
         return Err(Failure::Usage(problem.to_owned()));

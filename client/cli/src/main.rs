@@ -4,7 +4,6 @@
 //! codes.
 
 mod caller;
-mod color;
 mod common;
 mod context;
 #[cfg(feature = "demo")]
@@ -24,7 +23,6 @@ mod output;
 mod record;
 mod release;
 mod rules;
-mod shell;
 mod status;
 mod templates;
 mod top;
@@ -37,14 +35,13 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use doorward_etcd::flags::unreadable_variable;
-use doorward_session::visible;
 use tokio::runtime::Builder;
 
 use crate::common::Common;
-use crate::failure::Failure;
+use crate::failure::{Failure, Result};
 use crate::flags::{Command, Flags};
 use doorward_pages::room::Room;
-use doorward_pages::terminal::{Palette, Tone};
+use doorward_pages::terminal::Tone;
 
 /// Room of every command.
 const ROOM: Room = Room {
@@ -54,22 +51,7 @@ const ROOM: Room = Room {
 };
 
 fn main() -> ExitCode {
-    if let Err(short) = ROOM.check() {
-        let _ = writeln!(io::stderr(), "doorward: {short}");
-        return ExitCode::from(Failure::No(String::new()).exit_code());
-    }
-    if let Some(variable) = unreadable_variable() {
-        let _ = writeln!(io::stderr(), "doorward: {variable} is not UTF-8");
-        return ExitCode::from(Failure::Usage(String::new()).exit_code());
-    }
-    let (palette, done) = match flags::parse() {
-        Ok(mut flags) => {
-            output::set_up(&mut flags.common);
-            (flags.common.color.of_stderr(), run(flags))
-        }
-        Err(failure) => (Palette::of_stderr(), Err(failure)),
-    };
-    match done {
+    match run() {
         Ok(()) => ExitCode::SUCCESS,
         // The reader of the output has seen enough, as `head` has.
         Err(Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
@@ -78,16 +60,23 @@ fn main() -> ExitCode {
         Err(Failure::Printed(code)) => ExitCode::from(code),
         Err(failure) => {
             // If even this fails, there is no other place for the message.
-            let name = palette.paint(Tone::Bad, "doorward:");
-            let failure_text = failure.to_string();
-            let failure_text = visible::lines(&failure_text);
-            let _ = writeln!(output::stderr(), "{name} {failure_text}");
+            let mut err = output::stderr();
+            let name = err.paint(Tone::Bad, "doorward:");
+            let said = write!(err, "{name} ");
+            let _ = said.and_then(|()| err.say(Tone::Plain, &failure.to_string()));
             ExitCode::from(failure.exit_code())
         }
     }
 }
 
-fn run(flags: Flags) -> Result<(), Failure> {
+fn run() -> Result {
+    ROOM.check()
+        .map_err(|short| Failure::No(short.to_string()))?;
+    if let Some(variable) = unreadable_variable() {
+        return Err(Failure::Usage(format!("{variable} is not UTF-8")));
+    }
+    let mut flags = flags::parse()?;
+    output::set_up(&mut flags.common);
     let Flags { common, command } = flags;
     let mut builder = match command {
         // It runs servers, on all cores.
@@ -100,24 +89,23 @@ fn run(flags: Flags) -> Result<(), Failure> {
     runtime.block_on(run_command(&common, command))
 }
 
-async fn run_command(common: &Common, command: Command) -> Result<(), Failure> {
+async fn run_command(common: &Common, command: Command) -> Result {
     match command {
         #[cfg(feature = "demo")]
         Command::Demo(demo) => demo::run(demo).await,
         Command::Get(get) => get::run(common, &get).await,
         Command::Watch(watch) => watch::run(common, &watch).await,
-        Command::Release(release) => release::run(common, &release).await,
+        Command::Release { client, resources } => release::run(common, &client, &resources).await,
         Command::Status(status) => status::run(common, &status).await,
-        Command::Tree(tree) => tree::run(common, &tree).await,
-        Command::Top(top) => top::run(common, &top).await,
+        Command::Tree { resource } => tree::run(common, resource.as_deref()).await,
+        Command::Top { resource, once } => top::run(common, resource.as_deref(), once).await,
         Command::Record(record) => record::run(common, &record).await,
-        Command::Explain(explain) => explain::run(common, &explain).await,
+        Command::Explain { resource, client } => explain::run(common, &resource, &client).await,
         Command::Context(flags) => context::run(common, &flags),
-        Command::Nodes(nodes) => nodes::run(common, &nodes).await,
+        Command::Nodes { node, forget } => nodes::run(common, node, forget).await,
         Command::Learning(flags) => learning::run(common, &flags).await,
         Command::StepDown { node } => nodes::step_down(common, &node).await,
         Command::Whoami => whoami::run(common).await,
-        Command::Shell => shell::run(common).await,
         Command::Templates(flags) => templates::run(common, &flags).await,
         Command::Rules(flags) => rules::run(common, &flags).await,
         Command::Completions { shell } => {

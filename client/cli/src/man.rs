@@ -3,10 +3,10 @@
 use std::fs;
 use std::path::Path;
 
-use crate::failure::Failure;
+use crate::failure::Result;
 use crate::flags;
 
-pub(crate) fn run(folder: &Path) -> Result<(), Failure> {
+pub(crate) fn run(folder: &Path) -> Result {
     fs::create_dir_all(folder)?;
     clap_mangen::generate_to(flags::to_complete(), folder)?;
     #[cfg(feature = "demo")]

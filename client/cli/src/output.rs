@@ -8,54 +8,72 @@
 use std::io::{self, Write};
 use std::sync::OnceLock;
 
+use clap::ColorChoice;
+use doorward_pages::terminal::{Palette, Tone};
 use doorward_session::visible;
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::common::{Common, Output};
+use crate::failure::Result;
 
 /// Begins each colour.
 const ESCAPE: char = '\u{1b}';
 
-/// Whether standard output and standard error have colours.
-static COLOURED: OnceLock<(bool, bool)> = OnceLock::new();
+/// Palettes of standard output and standard error.
+static STDOUT: OnceLock<Palette> = OnceLock::new();
+static STDERR: OnceLock<Palette> = OnceLock::new();
 
-/// Whether JSON is written as YAML.
-static IS_YAML: OnceLock<bool> = OnceLock::new();
+/// How the command prints.
+static OUTPUT: OnceLock<Output> = OnceLock::new();
 
 /// Says once whether there are colours, and YAML. Before that, there are none. YAML is another notation of what commands
 /// print as JSON, so they know JSON alone.
 pub(crate) fn set_up(common: &mut Common) {
-    let (stdout, stderr) = (common.color.of_stdout(), common.color.of_stderr());
+    let palette = |suggested: Palette| match common.color {
+        ColorChoice::Auto => suggested,
+        ColorChoice::Always => Palette { on: true },
+        ColorChoice::Never => Palette { on: false },
+    };
     // The first word counts, and there is one only.
-    let _ = COLOURED.set((stdout.on, stderr.on));
-    let _ = IS_YAML.set(common.output == Output::Yaml);
+    let _ = STDOUT.set(palette(Palette::of_stdout()));
+    let _ = STDERR.set(palette(Palette::of_stderr()));
+    let _ = OUTPUT.set(common.output);
     if common.output == Output::Yaml {
         common.output = Output::Json;
     }
 }
 
 /// Standard output.
-pub(crate) fn stdout() -> Visible<io::Stdout> {
-    Visible {
-        inner: io::stdout(),
-        is_coloured: COLOURED.get().is_some_and(|(stdout, _)| *stdout),
-    }
+pub(crate) fn stdout() -> Out<io::Stdout> {
+    Out::new(io::stdout(), &STDOUT)
 }
 
 /// Standard error.
-pub(crate) fn stderr() -> Visible<io::Stderr> {
-    Visible {
-        inner: io::stderr(),
-        is_coloured: COLOURED.get().is_some_and(|(_, stderr)| *stderr),
+pub(crate) fn stderr() -> Out<io::Stderr> {
+    Out::new(io::stderr(), &STDERR)
+}
+
+/// Text for people, written later: to standard output, or beside JSON to standard error.
+pub(crate) fn buffer() -> Out<Vec<u8>> {
+    match OUTPUT.get() {
+        Some(Output::Json | Output::Yaml) => Out::new(Vec::new(), &STDERR),
+        _ => Out::new(Vec::new(), &STDOUT),
     }
 }
 
-/// Standard output, written later.
-pub(crate) fn buffer() -> Visible<Vec<u8>> {
-    Visible {
-        inner: Vec::new(),
-        is_coloured: stdout().is_coloured,
+/// Prints a value: as JSON if the flags say so, else as `text` writes it.
+pub(crate) fn print(
+    common: &Common,
+    value: &impl Serialize,
+    text: impl FnOnce(&mut Out<io::Stdout>) -> io::Result<()>,
+) -> Result {
+    let mut out = stdout();
+    match common.output {
+        Output::Json => json(&mut out, value)?,
+        _ => text(&mut out)?,
     }
+    Ok(())
 }
 
 /// Asks a question on standard error, and reads the answer, in lower case and trimmed.
@@ -80,7 +98,7 @@ pub(crate) fn names<'a>(
 
 /// Writes a line of JSON, or a document of YAML.
 pub(crate) fn json(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
-    if IS_YAML.get() == Some(&true) {
+    if OUTPUT.get() == Some(&Output::Yaml) {
         let text = serde_saphyr::to_string(value).map_err(io::Error::other)?;
         return write!(out, "---\n{text}");
     }
@@ -88,14 +106,21 @@ pub(crate) fn json(out: &mut impl Write, value: &impl Serialize) -> io::Result<(
     writeln!(out, "{}", visible::json(&text))
 }
 
-/// Writes so that everything can be seen.
-#[derive(Debug)]
-pub(crate) struct Visible<W> {
-    inner: W,
-    is_coloured: bool,
+/// Adds fields to an object that is printed as JSON.
+pub(crate) fn extend(object: &mut Value, fields: Value) {
+    if let (Value::Object(object), Value::Object(fields)) = (object, fields) {
+        object.extend(fields);
+    }
 }
 
-impl<W: Write> Write for Visible<W> {
+/// An output on which everything can be seen, and its colours.
+#[derive(Debug)]
+pub(crate) struct Out<W> {
+    inner: W,
+    pub(crate) palette: Palette,
+}
+
+impl<W: Write> Write for Out<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let is_plain = |byte: &u8| matches!(byte, b' '..=b'~' | b'\n' | b'\t');
         if bytes.iter().all(is_plain) {
@@ -107,7 +132,7 @@ impl<W: Write> Write for Visible<W> {
         shown += &visible::lines(parts.next().unwrap_or_default());
         for part in parts {
             let colour = part.strip_prefix('[').and_then(|it| it.split_once('m'));
-            let ours = colour.filter(|(codes, _)| self.is_coloured && is_ours(codes));
+            let ours = colour.filter(|(codes, _)| self.palette.on && is_ours(codes));
             shown += &match ours {
                 Some((codes, rest)) => format!("{ESCAPE}[{codes}m{}", visible::lines(rest)),
                 None => visible::lines(&format!("{ESCAPE}{part}")).into_owned(),
@@ -122,7 +147,22 @@ impl<W: Write> Write for Visible<W> {
     }
 }
 
-impl<W> Visible<W> {
+impl<W: Write> Out<W> {
+    fn new(inner: W, palette: &OnceLock<Palette>) -> Self {
+        let palette = palette.get().copied().unwrap_or(Palette { on: false });
+        Self { inner, palette }
+    }
+
+    pub(crate) fn paint(&self, tone: Tone, text: &str) -> String {
+        self.palette.paint(tone, text)
+    }
+
+    /// Writes a line in a tone.
+    pub(crate) fn say(&mut self, tone: Tone, text: &str) -> io::Result<()> {
+        let text = self.paint(tone, text);
+        writeln!(self, "{text}")
+    }
+
     pub(crate) fn into_inner(self) -> W {
         self.inner
     }
@@ -137,16 +177,12 @@ fn is_ours(codes: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use doorward_pages::terminal::palette::{Palette, Tone};
-
     use super::*;
 
     #[track_caller]
     fn check(is_coloured: bool, text: &str, expected: &str) {
-        let mut out = Visible {
-            inner: Vec::new(),
-            is_coloured,
-        };
+        let mut out = buffer();
+        out.palette.on = is_coloured;
         write!(out, "{text}").unwrap();
         assert_eq!(String::from_utf8(out.inner).unwrap(), expected);
     }
@@ -164,10 +200,7 @@ mod tests {
 
     #[test]
     fn json_stays_json_and_says_the_same() {
-        let mut out = Visible {
-            inner: Vec::new(),
-            is_coloured: false,
-        };
+        let mut out = buffer();
         let evil = "\u{1b}[2J\u{202e}\u{7f}\u{e0001}";
         json(&mut out, &evil).unwrap();
         let text = String::from_utf8(out.inner).unwrap();

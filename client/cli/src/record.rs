@@ -16,7 +16,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use crate::caller::MasterCaller;
 use crate::common::Common;
-use crate::failure::Failure;
+use crate::failure::{Failure, Result};
 use crate::flags::RecordFlags;
 use crate::interruption::interruption;
 use crate::output;
@@ -28,7 +28,7 @@ const CLIENTS_MAX: u32 = 10_000;
 /// Time between two lines about the progress, on a terminal.
 const PROGRESS: Duration = Duration::from_secs(10);
 
-pub(crate) async fn run(common: &Common, flags: &RecordFlags) -> Result<(), Failure> {
+pub(crate) async fn run(common: &Common, flags: &RecordFlags) -> Result {
     let caller = MasterCaller::new(common)?;
     let request = GetStatusRequest {
         resource_id: flags.resource.clone(),
@@ -97,7 +97,7 @@ impl<W: Write> Recording<W> {
     }
 
     /// Adds what the servers say at a time.
-    fn add(&mut self, places: &[Place], at: Duration) -> Result<(), Failure> {
+    fn add(&mut self, places: &[Place], at: Duration) -> Result {
         let (listed, whole, problems) = listed(places);
         let mut rows = Vec::new();
         for (name, (wants, server)) in &listed {
@@ -139,7 +139,7 @@ impl<W: Write> Recording<W> {
     }
 
     /// Prints a problem once. Empty: there is none.
-    fn tell(&mut self, problem: String) -> Result<(), Failure> {
+    fn tell(&mut self, problem: String) -> Result {
         if !problem.is_empty() && problem != self.problem {
             writeln!(output::stderr(), "{}", line(&problem))?;
         }
@@ -147,7 +147,7 @@ impl<W: Write> Recording<W> {
         Ok(())
     }
 
-    fn tell_progress(&self, at: Duration) -> Result<(), Failure> {
+    fn tell_progress(&self, at: Duration) -> Result {
         let clients = self.clients.values().filter(|it| it.wants > 0.0).count();
         let (seconds, rows) = (at.as_secs(), self.rows);
         let mut out = output::stderr();

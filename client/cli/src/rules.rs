@@ -16,11 +16,11 @@ mod try_requests;
 
 use crate::common::Common;
 use crate::documents;
-use crate::failure::Failure;
+use crate::failure::Result;
 use crate::rules::document::RuleDocument;
 use crate::rules::flags::{RulesCommand, RulesFlags};
 
-pub(crate) async fn run(common: &Common, flags: &RulesFlags) -> Result<(), Failure> {
+pub(crate) async fn run(common: &Common, flags: &RulesFlags) -> Result {
     let at = flags.at.as_ref();
     match &flags.command {
         RulesCommand::Document(command) => {

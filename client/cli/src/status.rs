@@ -21,20 +21,19 @@ use doorward_session::visible::{self, line};
 
 use crate::caller::MasterCaller;
 use crate::common::{Common, Output};
-use crate::documents::author::plain;
-use crate::failure::Failure;
+use crate::failure::{Failure, Result};
 use crate::flags::StatusFlags;
 use crate::granted::span;
-use crate::output;
+use crate::output::{self, Out};
 use crate::status::tables::{WIDE, resources_table, write_leases};
 use crate::status::tree::{write_children, write_own_lease, write_parent};
 use crate::templates::table;
-use doorward_pages::terminal::{Palette, Tone};
+use doorward_pages::terminal::Tone;
 
 /// Leases that are listed of a resource that was named.
 const LEASES_LISTED: u32 = 100;
 
-pub(crate) async fn run(common: &Common, flags: &StatusFlags) -> Result<(), Failure> {
+pub(crate) async fn run(common: &Common, flags: &StatusFlags) -> Result {
     let caller = MasterCaller::new(common)?;
     let usual = flags.resource.as_ref().map_or(0, |_| LEASES_LISTED);
     let leases_max = flags.leases.unwrap_or(usual);
@@ -61,50 +60,54 @@ pub(crate) async fn run(common: &Common, flags: &StatusFlags) -> Result<(), Fail
     if flags.templates && status.templates.is_empty() && status.templates_count > 0 {
         return Err(does_not_say(&status, "templates"));
     }
-    let mut out = output::stdout();
-    if common.output == Output::Json {
-        // The output follows this program's schema, whatever the server's version.
-        status.schema_version = STATUS_SCHEMA_VERSION;
-        output::json(&mut out, &status)?;
-    } else if common.output == Output::Name && flags.templates {
-        let templates = status.templates.iter();
-        output::names(&mut out, templates.map(|it| &it.identifier_glob))?;
-    } else if common.output == Output::Name {
-        output::names(&mut out, status.resources.iter().map(|it| &it.resource_id))?;
-    } else {
-        let in_detail = flags.resource.is_some() || leases_max > 0;
-        let palette = common.color.of_stdout();
-        write_head(&mut out, &status, palette)?;
-        if flags.templates {
-            if status.parent.is_some() {
-                writeln!(
-                    out,
-                    "the parent decides; these count if it sends no algorithm"
-                )?;
-            }
-            table::of(&status.templates, palette).write(&mut out)?;
-        } else if flags.limits {
-            limits::write_table(&mut out, &status.limits, palette)?;
-        } else {
-            let asked = flags.resource.as_deref();
-            if asked.is_none() {
-                decisions::write_table(&mut out, &status.rule_decisions, palette)?;
-            }
-            let is_wide = common.output == Output::Wide;
-            write_resources(&mut out, &status, asked, (in_detail, is_wide), palette)?;
-        }
-    }
+    // The output follows this program's schema, whatever the server's version.
+    status.schema_version = STATUS_SCHEMA_VERSION;
+    output::print(common, &status, |out| {
+        write(out, &status, (flags, common.output), leases_max > 0)
+    })?;
     if let (Some(resource), []) = (&flags.resource, status.resources.as_slice()) {
         return Err(no_leases(&caller, resource, &status, flags.here).await);
     }
     Ok(())
 }
 
+fn write(
+    out: &mut Out<impl Write>,
+    status: &Status,
+    (flags, output): (&StatusFlags, Output),
+    has_leases: bool,
+) -> io::Result<()> {
+    if output == Output::Name && flags.templates {
+        let templates = status.templates.iter();
+        return output::names(out, templates.map(|it| &it.identifier_glob));
+    }
+    if output == Output::Name {
+        return output::names(out, status.resources.iter().map(|it| &it.resource_id));
+    }
+    write_head(out, status)?;
+    if flags.templates {
+        if status.parent.is_some() {
+            let then = "these count if it sends no algorithm";
+            writeln!(out, "the parent decides; {then}")?;
+        }
+        return table::of(&status.templates, out.palette).write(out);
+    }
+    if flags.limits {
+        return limits::write_table(out, &status.limits);
+    }
+    let asked = flags.resource.as_deref();
+    if asked.is_none() {
+        decisions::write_table(out, &status.rule_decisions)?;
+    }
+    let in_detail = asked.is_some() || has_leases;
+    write_resources(out, status, asked, (in_detail, output == Output::Wide))
+}
+
 /// Returns the failure for a server that does not say something.
 fn does_not_say(status: &Status, what: &str) -> Failure {
     let (node, version) = (&status.node, &status.version);
     let problem = format!("{node} {version} does not say its {what}; it may be an older server");
-    Failure::No(plain(&problem).into_owned())
+    Failure::No(problem)
 }
 
 /// Returns the failure for a resource without leases, with similar names.
@@ -132,27 +135,27 @@ async fn no_leases(caller: &MasterCaller, resource: &str, status: &Status, here:
         }
         None => {}
     }
-    Failure::No(plain(&message).into_owned())
+    Failure::No(message)
 }
 
 /// Prints the server's own lines, and an empty line.
-fn write_head(out: &mut impl Write, status: &Status, palette: Palette) -> io::Result<()> {
+fn write_head(out: &mut Out<impl Write>, status: &Status) -> io::Result<()> {
     let mastership = match (&status.master_address, status.is_master) {
-        (_, true) => palette.paint(Tone::Good, "master"),
+        (_, true) => out.paint(Tone::Good, "master"),
         (Some(address), false) => {
-            palette.paint(Tone::Partial, "not the master") + ", which is at " + &line(address)
+            out.paint(Tone::Partial, "not the master") + ", which is at " + &line(address)
         }
-        (None, false) => palette.paint(Tone::Bad, "no master is known"),
+        (None, false) => out.paint(Tone::Bad, "no master is known"),
     };
     let epoch = status.epoch.map(|it| format!(", epoch {it}"));
     let epoch = epoch.unwrap_or_default();
     let (version, up) = (line(&status.version), span(status.uptime_ms));
-    let node = palette.paint(Tone::Strong, &line(&status.node));
+    let node = out.paint(Tone::Strong, &line(&status.node));
     writeln!(out, "{node} {version}: {mastership}{epoch}, up for {up}")?;
     if let Some(etcd) = &status.etcd {
-        write_etcd(out, etcd, palette)?;
+        write_etcd(out, etcd)?;
     }
-    write_parent(out, status, palette)?;
+    write_parent(out, status)?;
     let (count, source) = (status.templates_count, line(&status.templates_source));
     let plural = if count == 1 { "" } else { "s" };
     writeln!(out, "{count} template{plural} from {source}")?;
@@ -161,19 +164,19 @@ fn write_head(out: &mut impl Write, status: &Status, palette: Palette) -> io::Re
         ("changed certificates, lists or tokens", &status.tls_problem),
     ] {
         let Some(problem) = problem else { continue };
-        let refused = palette.paint(Tone::Bad, &format!("{what} were REFUSED"));
+        let refused = out.paint(Tone::Bad, &format!("{what} were REFUSED"));
         writeln!(out, "{refused}, those read before stay in force:")?;
         for line in problem.lines() {
             writeln!(out, "  {}", visible::line(line))?;
         }
     }
     if status.is_exposed {
-        let exposed = palette.paint(Tone::Partial, "exposed");
+        let exposed = out.paint(Tone::Partial, "exposed");
         writeln!(out, "{exposed}: callers on a network need no identity")?;
     }
-    rules::write_lines(out, status, palette)?;
+    rules::write_lines(out, status)?;
     for conflict in &status.conflicts {
-        let two = palette.paint(Tone::Bad, "TWO LIVE PROCESSES");
+        let two = out.paint(Tone::Bad, "TWO LIVE PROCESSES");
         let (kind, holder) = (line(&conflict.kind), line(&conflict.holder));
         let ago = span(conflict.age_ms);
         let outcome = match conflict.kind.as_str() {
@@ -186,28 +189,27 @@ fn write_head(out: &mut impl Write, status: &Status, palette: Palette) -> io::Re
         )?;
     }
     if let Some(states) = &status.states {
-        states::write_line(out, states, palette)?;
+        states::write_line(out, states)?;
     }
     for child in status.children.iter().filter(|it| it.state == "gone") {
         let (tone, state) = crate::tree::state_of_child(child);
-        let (child, state) = (line(&child.child), palette.paint(tone, &state));
+        let (child, state) = (line(&child.child), out.paint(tone, &state));
         writeln!(out, "child server {child}: {state}")?;
     }
-    limits::write_line(out, &status.limits, palette)?;
+    limits::write_line(out, &status.limits)?;
     writeln!(out)
 }
 
 /// Prints the resources.
 fn write_resources(
-    out: &mut impl Write,
+    out: &mut Out<impl Write>,
     status: &Status,
     asked: Option<&str>,
     (in_detail, is_wide): (bool, bool),
-    palette: Palette,
 ) -> io::Result<()> {
     if status.resources.is_empty() {
         if let Some(left) = status.learning_remaining_ms.map(span) {
-            let learning = palette.paint(Tone::Partial, "learning mode");
+            let learning = out.paint(Tone::Partial, "learning mode");
             writeln!(
                 out,
                 "{learning}: for up to {left} more, a client without a lease gets nothing"
@@ -220,17 +222,17 @@ fn write_resources(
         };
     }
     let extra = if is_wide { WIDE } else { &[] };
-    resources_table(status.resources.iter(), extra, palette).write(out)?;
+    resources_table(status.resources.iter(), extra, out.palette).write(out)?;
     if in_detail {
         for resource in &status.resources {
-            write_resource(out, resource, palette)?;
+            write_resource(out, resource)?;
         }
     }
     Ok(())
 }
 
 /// How the election is doing.
-fn write_etcd(out: &mut impl Write, etcd: &EtcdStatus, palette: Palette) -> io::Result<()> {
+fn write_etcd(out: &mut Out<impl Write>, etcd: &EtcdStatus) -> io::Result<()> {
     let age = span(etcd.age_ms);
     match (&etcd.problem, etcd.mastership_remaining_ms) {
         (None, Some(_)) => {
@@ -241,7 +243,7 @@ fn write_etcd(out: &mut impl Write, etcd: &EtcdStatus, palette: Palette) -> io::
         }
         (None, None) => writeln!(out, "not elected; etcd reachable for {age}"),
         (Some(problem), left) => {
-            let down = palette.paint(Tone::Bad, "etcd is NOT reachable");
+            let down = out.paint(Tone::Bad, "etcd is NOT reachable");
             writeln!(out, "{down} for {age}: {}", line(problem))?;
             match left.map(span) {
                 Some(left) => writeln!(out, "  this server stops being the master in {left}"),
@@ -252,22 +254,18 @@ fn write_etcd(out: &mut impl Write, etcd: &EtcdStatus, palette: Palette) -> io::
 }
 
 /// Everything that is known of a resource, and of those who hold it.
-fn write_resource(
-    out: &mut impl Write,
-    resource: &ResourceStatus,
-    palette: Palette,
-) -> io::Result<()> {
-    let id = palette.paint(Tone::Strong, &line(&resource.resource_id));
+fn write_resource(out: &mut Out<impl Write>, resource: &ResourceStatus) -> io::Result<()> {
+    let id = out.paint(Tone::Strong, &line(&resource.resource_id));
     let about = match resource.description.as_str() {
         "" => String::new(),
         description => format!(": {}", line(description)),
     };
     writeln!(out, "\n{id}{about}")?;
     if let Some(lease) = &resource.own_lease {
-        write_own_lease(out, lease, palette)?;
+        write_own_lease(out, lease)?;
     }
     if !resource.children.is_empty() {
-        write_children(out, &resource.children, palette)?;
+        write_children(out, &resource.children)?;
     }
     // Leases of child servers stand in their own table.
     let children: BTreeSet<&str> = resource.children.iter().map(|c| c.child.as_str()).collect();
@@ -276,7 +274,7 @@ fn write_resource(
     let leases = resource.leases.iter().filter(|it| !is_listed(it));
     let leases: Vec<_> = leases.map(|it| (None, it)).collect();
     if !leases.is_empty() {
-        write_leases(out, &leases, palette)?;
+        write_leases(out, &leases)?;
     }
     let listed = (resource.children.len() + leases.len()) as u64;
     let left = resource.leases_count.saturating_sub(listed);

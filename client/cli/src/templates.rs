@@ -2,40 +2,41 @@
 //!
 //! The commands are those for all documents. This folder has what only templates have:
 //!
-//! - `meaning`: changes by template;
+//! - `parts`: templates as parts to be compared;
 //! - `plan`, `forecast`: what a change will do to leases, by the servers that hold them;
 //! - `table`: templates as `check` lists them.
 
 pub(crate) mod flags;
 mod forecast;
-mod meaning;
+mod parts;
 mod plan;
 pub(crate) mod table;
+
+use std::io;
 
 use doorward_documents::Located;
 use doorward_pages::terminal::{Palette, Table};
 use serde_json::Value;
 
 use crate::common::Common;
-use crate::documents::{self, Change, ChangeLine, Shown, Store};
-use crate::failure::Failure;
+use crate::documents::parts::changes;
+use crate::documents::{self, Change, ChangeLine, Effect, Shown, Store};
+use crate::failure::Result;
 use crate::templates::flags::TemplatesFlags;
-use crate::templates::forecast::Forecast;
 
-pub(crate) async fn run(common: &Common, flags: &TemplatesFlags) -> Result<(), Failure> {
+pub(crate) async fn run(common: &Common, flags: &TemplatesFlags) -> Result {
     documents::run::<Located>(common, flags.at.as_ref(), &flags.command).await
 }
 
 impl Shown for Located {
-    type Effect = Forecast;
     const IS_LEASED: bool = true;
 
     fn changes(old: &Self, new: &Self) -> Vec<ChangeLine> {
-        meaning::changes(&old.templates, &new.templates)
+        changes(&parts::of(&old.templates), &parts::of(&new.templates), true)
     }
 
-    async fn effect(change: Change<'_, Self>, asks: bool) -> Forecast {
-        Forecast::new(change, asks).await
+    async fn effect(change: Change<'_, Self>, asks: bool) -> io::Result<Effect> {
+        forecast::effect(change, asks).await
     }
 
     async fn truth(store: &Store<'_>) -> Option<String> {

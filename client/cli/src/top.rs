@@ -16,9 +16,8 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use crate::caller::MasterCaller;
 use crate::common::{Common, Output};
-use crate::failure::Failure;
-use crate::flags::TopFlags;
-use crate::output;
+use crate::failure::{Failure, Result};
+use crate::output::{self, Out};
 use crate::status::tables::{Columns, resources_table, write_leases};
 use crate::tree::{needs_master, state_of_child};
 
@@ -34,15 +33,15 @@ const OTHER_LINES: u16 = 4;
 /// The part of the wants that is short.
 const SHORT: &Columns = &[("short", |it, _| cell(percent(short(it))))];
 
-pub(crate) async fn run(common: &Common, flags: &TopFlags) -> Result<(), Failure> {
+pub(crate) async fn run(common: &Common, resource: Option<&str>, once: bool) -> Result {
     let caller = MasterCaller::new(common)?;
     let request = GetStatusRequest {
-        resource_id: flags.resource.clone().unwrap_or_default(),
-        leases_max: flags.resource.as_ref().map_or(0, |_| HOLDERS_MAX),
+        resource_id: resource.unwrap_or_default().to_owned(),
+        leases_max: resource.map_or(0, |_| HOLDERS_MAX),
         ..GetStatusRequest::default()
     };
     let is_table = matches!(common.output, Output::Table | Output::Wide);
-    let is_live = is_table && !flags.once && io::stdout().is_terminal();
+    let is_live = is_table && !once && io::stdout().is_terminal();
     let mut ticks = interval(EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut shown = Status::default();
@@ -59,14 +58,14 @@ pub(crate) async fn run(common: &Common, flags: &TopFlags) -> Result<(), Failure
             Err(failure) => return Err(failure),
         };
         let mut text = output::buffer();
-        write(&mut text, common, flags, &shown, &problem, is_live)?;
+        write(&mut text, common, (resource, is_live), &shown, &problem)?;
         let text = text.into_inner();
         if is_live {
             draw(&String::from_utf8_lossy(&text))?;
             continue;
         }
         io::stdout().write_all(&text)?;
-        return match &flags.resource {
+        return match resource {
             Some(resource) if shown.resources.is_empty() => {
                 Err(Failure::No(format!("no leases of {resource} are out")))
             }
@@ -113,15 +112,14 @@ fn sorted(mut status: Status) -> Status {
 }
 
 fn write(
-    out: &mut impl Write,
+    out: &mut Out<impl Write>,
     common: &Common,
-    flags: &TopFlags,
+    (resource, is_live): (Option<&str>, bool),
     status: &Status,
     problem: &str,
-    is_live: bool,
 ) -> io::Result<()> {
     let all = &status.resources;
-    let of_resource = all.first().filter(|_| flags.resource.is_some());
+    let of_resource = all.first().filter(|_| resource.is_some());
     match (common.output, of_resource) {
         (Output::Json, _) => return output::json(out, all),
         (Output::Name, None) => return output::names(out, all.iter().map(|it| &it.resource_id)),
@@ -130,7 +128,6 @@ fn write(
         }
         _ => {}
     }
-    let palette = common.color.of_stdout();
     let rows = match terminal::size() {
         Ok((_, height)) if is_live => height.saturating_sub(OTHER_LINES).max(1).into(),
         _ => usize::MAX,
@@ -150,7 +147,7 @@ fn write(
         0 => String::new(),
         unread => format!("; {unread} more are not listed"),
     };
-    let node = palette.paint(Tone::Strong, &line(&status.node));
+    let node = out.paint(Tone::Strong, &line(&status.node));
     let address = line(status.master_address());
     let now = moment(doorward_clock::wall());
     writeln!(
@@ -161,14 +158,14 @@ fn write(
         let (tone, state) = state_of_child(child);
         let child = line(&child.child);
         let text = format!("{child}: {state}; its clients count no longer than its leases");
-        writeln!(out, "{}", palette.paint(tone, &text))?;
+        out.say(tone, &text)?;
     }
-    writeln!(out, "{}", palette.paint(Tone::Bad, &line(problem)))?;
+    out.say(Tone::Bad, &line(problem))?;
     match of_resource {
         Some(it) => {
             let leases = it.leases.iter().take(rows).map(|it| (None, it));
-            write_leases(out, &leases.collect::<Vec<_>>(), palette)
+            write_leases(out, &leases.collect::<Vec<_>>())
         }
-        None => resources_table(all.iter().take(rows), SHORT, palette).write(out),
+        None => resources_table(all.iter().take(rows), SHORT, out.palette).write(out),
     }
 }

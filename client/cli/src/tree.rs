@@ -8,30 +8,26 @@ use doorward_session::visible::line;
 
 use crate::caller::MasterCaller;
 use crate::common::{Common, Output};
-use crate::failure::Failure;
-use crate::flags::TreeFlags;
-use crate::granted::{granted_cell, number, span};
+use crate::failure::{Failure, Result};
+use crate::granted::{gets_cell, number, span};
 use crate::output;
 pub(crate) use crate::tree::walk::{Place, walk};
 
-pub(crate) async fn run(common: &Common, flags: &TreeFlags) -> Result<(), Failure> {
+pub(crate) async fn run(common: &Common, resource: Option<&str>) -> Result {
     let request = GetStatusRequest {
-        resource_id: flags.resource.clone().unwrap_or_default(),
-        without_resources: flags.resource.is_none(),
+        resource_id: resource.unwrap_or_default().to_owned(),
+        without_resources: resource.is_none(),
         ..GetStatusRequest::default()
     };
     let places = walk(&MasterCaller::new(common)?, &request).await?;
-    let mut out = output::stdout();
-    match common.output {
-        Output::Json => output::json(&mut out, &places)?,
-        Output::Name => output::names(&mut out, places.iter().map(|it| &it.node))?,
-        output => {
-            let (has_resource, is_wide) = (flags.resource.is_some(), output == Output::Wide);
-            let palette = common.color.of_stdout();
-            table(&places, has_resource, is_wide, palette).write(&mut out)?;
+    output::print(common, &places, |out| match common.output {
+        Output::Name => output::names(out, places.iter().map(|it| &it.node)),
+        other => {
+            let (has_resource, is_wide) = (resource.is_some(), other == Output::Wide);
+            table(&places, has_resource, is_wide, out.palette).write(out)
         }
-    }
-    match &flags.resource {
+    })?;
+    match resource {
         Some(resource) if places.iter().all(|it| it.resource().is_none()) => Err(Failure::No(
             format!("no leases of {resource} are out there"),
         )),
@@ -40,7 +36,7 @@ pub(crate) async fn run(common: &Common, flags: &TreeFlags) -> Result<(), Failur
 }
 
 /// Fails for a server that knows no master: it knows nothing of leases.
-pub(crate) fn needs_master(status: &GetStatusResponse) -> Result<(), Failure> {
+pub(crate) fn needs_master(status: &GetStatusResponse) -> Result {
     let node = line(&status.node);
     let problem = format!("no master is known at {node}; doorward status says why");
     let is_master = status.is_master.then_some(());
@@ -82,32 +78,22 @@ const OF_RESOURCE: &[Column<Place>] = &[
     ("leases", |it, _| {
         cell_if(it.resource().map(|it| it.leases_count))
     }),
-    ("wants", |it, _| {
-        cell_if(figures(it).map(|[wants, ..]| number(wants)))
-    }),
+    ("wants", |it, _| of(&figures(it), |it| number(it[0]))),
     ("granted", |it, palette| match figures(it) {
-        Some([wants, granted, ..]) => granted_cell(granted, wants, palette),
+        Some([wants, granted, ..]) => gets_cell(granted, wants, palette),
         None => cell(""),
     }),
-    ("share", |it, _| {
-        cell_if(figures(it).map(|[_, _, share, _]| number(share)))
-    }),
-    ("reserved", |it, _| {
-        cell_if(figures(it).map(|[.., reserved]| number(reserved)))
-    }),
+    ("share", |it, _| of(&figures(it), |it| number(it[2]))),
+    ("reserved", |it, _| of(&figures(it), |it| number(it[3]))),
 ];
 
 /// Further columns of `--output wide`.
 const WIDE: &[Column<Place>] = &[
-    ("levels", |it, _| {
-        cell_if(it.known.as_ref().map(|it| it.height))
-    }),
+    ("levels", |it, _| of(&it.known, |it| it.height)),
     ("epoch", |it, _| {
         cell_if(it.status.as_ref().and_then(|it| it.epoch))
     }),
-    ("up for", |it, _| {
-        cell_if(it.status.as_ref().map(|it| span(it.uptime_ms)))
-    }),
+    ("up for", |it, _| of(&it.status, |it| span(it.uptime_ms))),
     ("heard ago", |it, _| {
         let known = it.known.as_ref().filter(|it| !it.state.is_empty());
         cell_if(known.map(|it| span(it.heard_age_ms)))
@@ -123,6 +109,10 @@ const STATE: &[Column<Place>] = &[
 ];
 
 /// Returns a cell that is empty without a content.
+fn of<P, T: ToString>(part: &Option<P>, content: impl Fn(&P) -> T) -> Cell {
+    cell_if(part.as_ref().map(content))
+}
+
 fn cell_if(content: Option<impl ToString>) -> Cell {
     cell(content.map_or_else(String::new, |it| it.to_string()))
 }

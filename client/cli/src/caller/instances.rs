@@ -7,7 +7,7 @@ use doorward_tls::dialer::Dialed as Channel;
 use serde::Serialize;
 
 use crate::caller::MasterCaller;
-use crate::failure::Failure;
+use crate::failure::{Failure, Result};
 
 /// Largest number of pages: a server has at most 4,096 instances, 100 on a page.
 const PAGES_MAX: usize = 41;
@@ -26,7 +26,7 @@ impl MasterCaller {
     /// # Errors
     ///
     /// If no server answers.
-    pub(crate) async fn instances(&self) -> Result<(Vec<Instance>, Vec<Failure>), Failure> {
+    pub(crate) async fn instances(&self) -> Result<(Vec<Instance>, Vec<Failure>)> {
         let (mut instances, mut failures) = (Vec::new(), Vec::new());
         let servers = self.servers().await?;
         for server in &*servers {
@@ -46,7 +46,7 @@ impl MasterCaller {
         Ok((instances, failures))
     }
 
-    async fn instances_at(&self, server: &Address) -> Result<Vec<RulesInstance>, Failure> {
+    async fn instances_at(&self, server: &Address) -> Result<Vec<RulesInstance>> {
         let mut instances = Vec::new();
         let mut next = Some(String::new());
         for _page in 0..PAGES_MAX {

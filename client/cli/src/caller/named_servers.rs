@@ -8,7 +8,7 @@ use futures_util::{StreamExt, stream};
 use tokio::time::{Instant, timeout_at};
 
 use crate::caller::MasterCaller;
-use crate::failure::Failure;
+use crate::failure::Result;
 
 /// Servers that are asked at the same time.
 const AT_ONCE_MAX: usize = 16;
@@ -35,7 +35,7 @@ impl<'a> NamedServers<'a> {
     pub(crate) async fn ask<Q, A>(
         &self,
         servers: impl IntoIterator<Item = (Option<String>, Q)>,
-        ask: impl AsyncFn(MasterCaller, Q) -> Result<A, Failure>,
+        ask: impl AsyncFn(MasterCaller, Q) -> Result<A>,
     ) -> Vec<Result<A, String>> {
         let ask = &ask;
         let asking = servers.into_iter().map(|(address, question)| async move {

@@ -1,10 +1,10 @@
 //! The status of a server that may hold many resources: page after page, until the last one.
 
-use doorward_proto::admin::v1 as admin;
 use doorward_proto::admin::v1::admin_client::AdminClient;
+use doorward_proto::admin::v1::{GetStatusRequest, GetStatusResponse as Status};
 
 use crate::caller::{LOOK_BYTES_MAX, MasterCaller, named};
-use crate::failure::Failure;
+use crate::failure::{Failure, Result};
 
 /// Resources on a page of a status.
 const PAGE: u32 = 1_000;
@@ -12,12 +12,8 @@ const PAGE: u32 = 1_000;
 impl MasterCaller {
     /// Reads the status page by page from the master, or from the server at hand if there is no master or `here` is
     /// set.
-    pub(crate) async fn status(
-        &self,
-        request: admin::GetStatusRequest,
-        here: bool,
-    ) -> Result<admin::GetStatusResponse, Failure> {
-        let mut request = admin::GetStatusRequest {
+    pub(crate) async fn status(&self, request: GetStatusRequest, here: bool) -> Result<Status> {
+        let mut request = GetStatusRequest {
             limit: PAGE,
             ..request
         };
@@ -36,16 +32,12 @@ impl MasterCaller {
         Ok(all)
     }
 
-    async fn status_page(
-        &self,
-        request: &admin::GetStatusRequest,
-        here: bool,
-    ) -> Result<admin::GetStatusResponse, Failure> {
+    async fn status_page(&self, request: &GetStatusRequest, here: bool) -> Result<Status> {
         let ask = async |channel| {
             let mut admin = AdminClient::new(channel).max_decoding_message_size(LOOK_BYTES_MAX);
             admin.get_status(request.clone()).await
         };
-        let master = |answer: &admin::GetStatusResponse| {
+        let master = |answer: &Status| {
             let is_meant = here || answer.is_master;
             named(answer.master_address.clone().filter(|_| !is_meant))
         };

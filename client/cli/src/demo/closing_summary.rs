@@ -4,12 +4,12 @@ use std::io::{self, Write};
 use std::net::SocketAddr;
 
 use crate::demo::demo_figures::DemoFigures;
-use crate::demo::outline::{LEAVES, Outline, OutlineEntry, SERVERS, children};
+use crate::demo::outline::{LEAVES, Outline, SERVERS, children};
 use doorward_pages::terminal::{Palette, Table};
 
 /// Returns the clients and the capacity.
 pub(super) fn title(figures: &DemoFigures) -> String {
-    let (clients, leaves) = (figures.clients.len(), LEAVES.len());
+    let (clients, leaves) = (figures.outline.clients.len(), LEAVES.len());
     let capacity = figures.capacity;
     format!("{clients} clients at {leaves} leaves share {capacity} requests/s, fairly")
 }
@@ -46,7 +46,7 @@ pub(super) fn line(figures: &DemoFigures, killed: Option<usize>) -> String {
         figures.capacity,
     );
     let has = |server: usize| {
-        let server = figures.servers.get(server);
+        let server = figures.parts.get(server);
         server.map_or(0.0, |server| server.last_second.has)
     };
     for region in children(0) {
@@ -84,10 +84,7 @@ pub(super) fn write(out: &mut impl Write, figures: &DemoFigures) -> io::Result<(
     let header = ["mean per second", "wanted", "leased", "used"];
     let mut table = Table::new(header, 1..4, Palette { on: false }).in_lines(2);
     for (who, label) in figures.outline.lines() {
-        let part = match who {
-            OutlineEntry::Server(server) => figures.servers.get(server),
-            OutlineEntry::Client(client) => figures.clients.get(client),
-        };
+        let part = figures.parts.get(who);
         let total = part.map(|part| part.total).unwrap_or_default();
         let means = [total.wants, total.has, total.used]
             .map(|total| if seconds > 0.0 { total / seconds } else { 0.0 })

@@ -100,9 +100,18 @@ impl DemoCrowd {
             let rows = trace.rows.iter().filter(|row| row.client == index);
             let rows: Vec<Row> = rows.copied().collect();
             let limiter = resource.rate_limiter(BURST);
-            crowd
-                .work
-                .spawn(follow(resource, rows, length, clock, started_at));
+            // It wants what its rows say, round after round.
+            crowd.work.spawn(async move {
+                for at_round in (0..).map(|round| length * round) {
+                    for row in &rows {
+                        let at = (at_round + row.at()).saturating_sub(FROM);
+                        clock.sleep_until(started_at + at).await;
+                        if resource.ask(row.wants).is_err() {
+                            return;
+                        }
+                    }
+                }
+            });
             crowd.work.spawn(work(member.clone(), limiter, clock));
             crowd.members.push(member);
             crowd.clients.push(client);
@@ -139,28 +148,6 @@ impl DemoCrowd {
         self.work.shutdown().await;
         for client in self.clients {
             client.close().await;
-        }
-    }
-}
-
-/// Asks for what the trace says, when it says so, over and over.
-async fn follow(
-    resource: Resource,
-    rows: Vec<Row>,
-    length: Duration,
-    clock: Clock,
-    started_at: Time,
-) {
-    for round in 0.. {
-        for row in &rows {
-            let at = length * round + row.at();
-            // A demand from before the start lasts until the next row.
-            clock
-                .sleep_until(started_at + at.saturating_sub(FROM))
-                .await;
-            if resource.ask(row.wants).is_err() {
-                return;
-            }
         }
     }
 }

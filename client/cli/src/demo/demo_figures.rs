@@ -19,10 +19,9 @@ const WINDOW: Duration = Duration::from_secs(1);
 pub(super) struct DemoFigures {
     /// Capacity of the resource.
     pub(super) capacity: f64,
-    /// Tree whose indices the servers and clients below share.
+    /// Tree whose indices the parts below share.
     pub(super) outline: Outline,
-    pub(super) servers: Vec<Measured>,
-    pub(super) clients: Vec<Measured>,
+    pub(super) parts: Vec<Measured>,
     /// All clients together.
     pub(super) whole: Measured,
     /// The most that all leases of clients together ever allowed at one moment.
@@ -68,8 +67,7 @@ impl DemoFigures {
         };
         Self {
             capacity,
-            servers: vec![measured.clone(); SERVERS.len()],
-            clients: vec![measured.clone(); outline.clients.len()],
+            parts: vec![measured.clone(); SERVERS.len() + outline.clients.len()],
             whole: measured,
             outline,
             most_granted: 0.0,
@@ -86,15 +84,14 @@ impl DemoFigures {
         // Before the new reading: the last one holds until now.
         let wants = self.whole.reading.wants;
         self.usable += self.capacity.min(wants) * now.since(since).as_secs_f64();
-        let mut whole = Amounts::default();
-        for (client, reading) in self.clients.iter_mut().zip(clients) {
-            client.take(*reading, since, now);
-            whole = whole.with(*reading, |sum, of_client| sum + of_client);
-        }
+        let sum = |sum: Amounts, it: &Amounts| sum.with(*it, |sum, of_client| sum + of_client);
+        let whole = clients.iter().fold(Amounts::default(), sum);
         self.whole.take(whole, since, now);
-        let used = self.used_below();
-        for ((server, reading), used) in self.servers.iter_mut().zip(servers).zip(used) {
-            server.take(Amounts { used, ..*reading }, since, now);
+        let servers = servers.iter().zip(self.used_below(clients));
+        let servers = servers.map(|(reading, used)| Amounts { used, ..*reading });
+        let readings = servers.chain(clients.iter().copied());
+        for (part, reading) in self.parts.iter_mut().zip(readings) {
+            part.take(reading, since, now);
         }
         self.most_granted = self.most_granted.max(whole.has);
         if now.since(self.began) >= WINDOW {
@@ -103,13 +100,13 @@ impl DemoFigures {
     }
 
     /// Requests of the clients below each server since the start.
-    fn used_below(&self) -> Vec<f64> {
-        let mut used = vec![0.0; self.servers.len()];
-        for (client, place) in self.clients.iter().zip(&self.outline.clients) {
+    fn used_below(&self, clients: &[Amounts]) -> [f64; SERVERS.len()] {
+        let mut used = [0.0; SERVERS.len()];
+        for (client, place) in clients.iter().zip(&self.outline.clients) {
             let mut above = Some(place.leaf);
             while let Some(index) = above {
                 if let Some(used) = used.get_mut(index) {
-                    *used += client.total.used;
+                    *used += client.used;
                 }
                 above = SERVERS.get(index).and_then(|server| server.parent);
             }

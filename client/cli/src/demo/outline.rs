@@ -65,15 +65,6 @@ pub(super) struct ClientPlace {
     pub(super) leaf: usize,
 }
 
-/// Subject of a line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum OutlineEntry {
-    /// The server of that index.
-    Server(usize),
-    /// The client of that index.
-    Client(usize),
-}
-
 impl Outline {
     /// These clients, dealt to the leaves.
     pub(super) fn new(clients: impl IntoIterator<Item = String>) -> Self {
@@ -91,16 +82,17 @@ impl Outline {
         of_leaf.map(|(index, client)| (index, client.name.as_str()))
     }
 
-    /// A line for each server and client, from the root down, with its branches and name.
-    pub(super) fn lines(&self) -> Vec<(OutlineEntry, String)> {
+    /// A line for each server and client, from the root down, with its branches and name. Indices of clients follow
+    /// those of the servers.
+    pub(super) fn lines(&self) -> Vec<(usize, String)> {
         let mut lines = Vec::new();
         for (index, server) in SERVERS.iter().enumerate() {
-            lines.push((OutlineEntry::Server(index), server.label()));
+            lines.push((index, server.label()));
             let ([_, below], count) = (server.branches, self.clients_of(index).count());
             for (number, (client, name)) in (1..).zip(self.clients_of(index)) {
                 let branch = if number == count { '└' } else { '├' };
                 let label = format!("{below}{branch} {name}");
-                lines.push((OutlineEntry::Client(client), label));
+                lines.push((SERVERS.len() + client, label));
             }
         }
         lines

@@ -4,21 +4,19 @@
 //! It fits 80 by 24. A wider terminal shows the ports of the servers' status pages; a lower one has no room for the last
 //! lines.
 
-use std::io;
+use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use ratatui::DefaultTerminal;
-use ratatui::Frame;
-use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
-use ratatui::layout::{Constraint, Layout, Rect};
-use ratatui::style::{Color, Style, Stylize};
-use ratatui::text::{Line, Span};
-use ratatui::widgets::{Paragraph, Row, Table};
+use crossterm::cursor::{Hide, MoveTo, Show};
+use crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
+use crossterm::style::{Color, Print, Stylize};
+use crossterm::terminal::{self, Clear, ClearType};
+use crossterm::{execute, queue};
 
 use crate::demo::closing_summary::{of_capacity, title};
 use crate::demo::demo_figures::{Amounts, DemoFigures};
-use crate::demo::outline::{OutlineEntry, SERVERS};
+use crate::demo::outline::SERVERS;
 
 /// Content of the view.
 #[derive(Clone, Copy, Debug)]
@@ -39,30 +37,41 @@ pub(super) enum Key {
 }
 
 /// The terminal, as it was once this is dropped.
-pub(super) struct Screen {
-    terminal: DefaultTerminal,
-}
+pub(super) struct Screen;
 
 /// Parts of a bar: leased and used, leased and idle, wanted and not leased.
-const USED: (char, Color) = ('█', Color::Green);
-const LEASED: (char, Color) = ('▓', Color::Blue);
-const WANTED: (char, Color) = ('░', Color::Yellow);
+const USED: (char, Color) = ('█', Color::DarkGreen);
+const LEASED: (char, Color) = ('▓', Color::DarkBlue);
+const WANTED: (char, Color) = ('░', Color::DarkYellow);
 
 /// Width of the longest label, and of a space before it.
-const LABEL: u16 = 13;
+const LABEL: usize = 13;
+/// Width of an amount.
+const AMOUNT: usize = 8;
+/// Lines that are not of the tree.
+const OTHER_LINES: usize = 6;
 /// From this width on there is room for ports.
-const WIDE: u16 = 100;
+const WIDE: usize = 100;
 
 impl Screen {
     pub(super) fn open() -> io::Result<Self> {
-        Ok(Self {
-            terminal: ratatui::try_init()?,
-        })
+        terminal::enable_raw_mode()?;
+        // It restores the terminal, also if the next step fails.
+        let screen = Self;
+        let (alternate, whole_lines) = (terminal::EnterAlternateScreen, terminal::DisableLineWrap);
+        execute!(io::stdout(), alternate, whole_lines, Hide)?;
+        Ok(screen)
     }
 
-    pub(super) fn draw(&mut self, scene: &Scene<'_>) -> io::Result<()> {
-        self.terminal.draw(|frame| draw(frame, scene))?;
-        Ok(())
+    pub(super) fn draw(&self, scene: &Scene<'_>) -> io::Result<()> {
+        let (width, height) = terminal::size()?;
+        let mut drawn = Vec::new();
+        for (row, line) in (0..height).zip(lines(scene, width.into(), height.into())) {
+            let clear = Clear(ClearType::CurrentLine);
+            queue!(drawn, MoveTo(0, row), clear, Print(line))?;
+        }
+        io::stdout().write_all(&drawn)?;
+        io::stdout().flush()
     }
 
     /// Returns the next wish of the user.
@@ -71,16 +80,13 @@ impl Screen {
             let Event::Key(key) = event::read()? else {
                 continue;
             };
-            let interrupt =
-                key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);
-            let quit = matches!(key.code, KeyCode::Char('q') | KeyCode::Esc);
-            let wish = match key.code {
-                _ if interrupt || quit => Key::Quit,
-                KeyCode::Char('k') => Key::Kill,
-                _ => continue,
-            };
-            if key.kind == KeyEventKind::Press {
-                return Ok(Some(wish));
+            let has_control = key.modifiers.contains(KeyModifiers::CONTROL);
+            match key.code {
+                _ if key.kind != KeyEventKind::Press => {}
+                KeyCode::Char('q') | KeyCode::Esc => return Ok(Some(Key::Quit)),
+                KeyCode::Char('c') if has_control => return Ok(Some(Key::Quit)),
+                KeyCode::Char('k') => return Ok(Some(Key::Kill)),
+                _ => {}
             }
         }
         Ok(None)
@@ -89,71 +95,28 @@ impl Screen {
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        ratatui::restore();
+        // A terminal that cannot be restored is gone.
+        let (main, wrapped) = (terminal::LeaveAlternateScreen, terminal::EnableLineWrap);
+        let _ = execute!(io::stdout(), Show, wrapped, main);
+        let _ = terminal::disable_raw_mode();
     }
 }
 
-fn draw(frame: &mut Frame<'_>, scene: &Scene<'_>) {
+/// Returns the lines for a terminal of that size. The terminal clips a longer line.
+fn lines(scene: &Scene<'_>, width: usize, height: usize) -> Vec<String> {
     let figures = scene.figures;
-    // The tree with its header.
-    let lines = figures.servers.len() + figures.clients.len() + 1;
-    let lines_max = u16::try_from(lines).unwrap_or(u16::MAX);
-    let [head, whole, tree, foot, _] = Layout::vertical([
-        Constraint::Length(2),
-        Constraint::Length(2),
-        Constraint::Max(lines_max),
-        Constraint::Length(1),
-        Constraint::Fill(1),
-    ])
-    .areas(frame.area());
-    draw_head(frame, head, scene);
-    draw_whole(frame, whole, scene);
-    draw_tree(frame, tree, scene);
-    let key = |(c, color): (char, Color), what: &'static str| {
-        [
-            Span::styled(format!(" {c}{c} "), Style::new().fg(color)),
-            Span::from(what),
-        ]
-    };
-    let mut legend: Vec<Span<'_>> = Vec::new();
-    legend.extend(key(USED, "used"));
-    legend.extend(key(LEASED, "leased, not used"));
-    legend.extend(key(WANTED, "wanted, not leased"));
-    legend.push(Span::from("   k: kill a server   q: end").dim());
-    frame.render_widget(Line::from(legend), foot);
-}
-
-fn draw_head(frame: &mut Frame<'_>, area: Rect, scene: &Scene<'_>) {
-    let title = Line::from(vec![
-        Span::from(" Doorward ").bold().reversed(),
-        Span::from(format!("  {} and never more", title(scene.figures))),
-    ]);
     let page = scene.pages.first().map(|page| format!("http://{page}/"));
     let (page, at) = (page.unwrap_or_default(), scene.trace_time.as_secs_f64());
-    let place = Line::from(format!(
-        " status page of the root {page}   trace at {at:.0} s"
-    ));
-    frame.render_widget(Paragraph::new(vec![title, place.dim()]), area);
-}
-
-/// The sums, in two lines.
-fn draw_whole(frame: &mut Frame<'_>, area: Rect, scene: &Scene<'_>) {
-    let figures = scene.figures;
-    let amount =
-        |amount: f64, color| Span::styled(format!(" {amount:.1}"), Style::new().fg(color)).bold();
+    let place = format!(" status page of the root {page}   trace at {at:.0} s");
+    let amount = |amount: f64, (_, color)| format!("{amount:.1}").with(color).bold();
     let whole = figures.whole.last_second;
-    let mut sums = Line::from(vec![
-        Span::from(" in the last second: wanted"),
-        amount(whole.wants, WANTED.1),
-        Span::from(", granted"),
-        amount(whole.has, LEASED.1),
-        Span::from(", used"),
-        amount(whole.used, USED.1),
-        Span::from(format!(" of {}", figures.capacity)),
-    ]);
-    let killed = scene.killed.and_then(|it| SERVERS.get(it));
-    if let Some(killed) = killed {
-        sums.push_span(Span::from(format!("   {} killed", killed.name)).red());
+    let wants = amount(whole.wants, WANTED);
+    let (has, used) = (amount(whole.has, LEASED), amount(whole.used, USED));
+    let of = figures.capacity;
+    let mut sums =
+        format!(" in the last second: wanted {wants}, granted {has}, used {used} of {of}");
+    if let Some(killed) = scene.killed.and_then(|it| SERVERS.get(it)) {
+        sums += &format!("   {} killed", killed.name).dark_red().to_string();
     }
     let used = figures.most_used;
     let part = of_capacity(used, figures.capacity);
@@ -161,68 +124,62 @@ fn draw_whole(frame: &mut Frame<'_>, area: Rect, scene: &Scene<'_>) {
     if let Some(utilisation) = figures.utilisation() {
         verdict += &format!("   utilisation {:.1} %", utilisation * 100.0);
     }
-    let lines = vec![sums, Line::from(verdict)];
-    frame.render_widget(Paragraph::new(lines), area);
+    let name = " Doorward ".bold().reverse();
+    let mut lines = vec![
+        format!("{name}  {} and never more", title(figures)),
+        place.dim().to_string(),
+        sums,
+        verdict,
+    ];
+    let of_tree = height.saturating_sub(OTHER_LINES);
+    lines.extend(tree(scene, width).into_iter().take(of_tree + 1));
+    let key =
+        |(c, color): (char, Color), what| format!(" {} {what}", format!("{c}{c}").with(color));
+    let (used, leased) = (key(USED, "used"), key(LEASED, "leased, not used"));
+    let (wanted, keys) = (
+        key(WANTED, "wanted, not leased"),
+        "   k: kill a server   q: end",
+    );
+    lines.push(format!("{used}{leased}{wanted}{}", keys.dim()));
+    // Nothing of a larger picture stays.
+    lines.resize(lines.len().max(height), String::new());
+    lines
 }
 
-/// A line for each server and client.
-fn draw_tree(frame: &mut Frame<'_>, area: Rect, scene: &Scene<'_>) {
+/// Returns a line for each server and client, under a header.
+fn tree(scene: &Scene<'_>, width: usize) -> Vec<String> {
     let figures = scene.figures;
-    let lines = figures.outline.lines();
-    let port = if area.width >= WIDE { 7 } else { 0 };
-    let fixed = [LABEL, port, 8, 8, 8, 8, 2];
-    let bar = usize::from(area.width.saturating_sub(fixed.iter().sum::<u16>() + 1));
-    // One measure for all bars: those of a server's children add up to its own.
+    let port = if width >= WIDE { 7 } else { 0 };
+    let room = width.saturating_sub(LABEL + port + 4 * AMOUNT + 3);
     let whole = figures.whole.last_second;
     let most = whole.wants.max(figures.capacity).max(1.0);
-    let number = |amount: f64| Line::from(format!("{amount:.1}")).right_aligned();
-    let rows = lines.iter().map(|(who, label)| {
-        let name = Line::from(format!(" {label}"));
-        let (name, page, part) = match *who {
-            OutlineEntry::Client(client) => (name, None, figures.clients.get(client)),
-            OutlineEntry::Server(server) => {
-                let part = figures.servers.get(server);
-                (name.bold(), scene.pages.get(server), part)
-            }
-        };
+    let page = if width >= WIDE { "   page" } else { "" };
+    let titles = ["wants", "leased", "granted", "used"].map(|title| format!("{title:>AMOUNT$}"));
+    let header = format!("{:LABEL$}{page:port$}{}", " last second", titles.concat());
+    let row = |(who, label): (usize, String)| {
+        let name = format!("{:LABEL$}", format!(" {label}"));
+        let part = figures.parts.get(who);
         let part = part.map(|part| part.last_second).unwrap_or_default();
-        let granted = match who {
-            OutlineEntry::Server(_) => number(part.granted),
-            _ => Line::default(),
+        let (name, granted) = match who < SERVERS.len() {
+            true => (name.bold().to_string(), format!("{:.1}", part.granted)),
+            false => (name, String::new()),
         };
+        let page = scene.pages.get(who).filter(|_| port > 0);
         let page = page.map(|page| format!(" :{}", page.port()));
-        Row::new([
-            name,
-            Line::from(page.unwrap_or_default()).dim(),
-            number(part.wants),
-            number(part.has),
-            granted,
-            number(part.used),
-            Line::default(),
-            bar_of(&part, most, bar),
-        ])
-    });
-    let titles = [
-        " last second",
-        "   page",
-        "wants",
-        "leased",
-        "granted",
-        "used",
-    ];
-    let titles = titles.iter().enumerate().map(|(index, title)| match index {
-        0 | 1 => Line::from(*title),
-        _ => Line::from(*title).right_aligned(),
-    });
-    let widths = fixed.map(Constraint::Length).into_iter();
-    let table = Table::new(rows, widths.chain([Constraint::Fill(1)]))
-        .header(Row::new(titles).dim())
-        .column_spacing(0);
-    frame.render_widget(table, area);
+        let page = format!("{:port$}", page.unwrap_or_default()).dim();
+        let amount = |amount| format!("{amount:AMOUNT$.1}");
+        let [wants, has, used] = [part.wants, part.has, part.used].map(amount);
+        let bar = bar_of(&part, most, room);
+        format!("{name}{page}{wants}{has}{granted:>AMOUNT$}{used}  {bar}")
+    };
+    let rows = figures.outline.lines().into_iter().map(row);
+    std::iter::once(header.dim().to_string())
+        .chain(rows)
+        .collect()
 }
 
-/// Returns a bar of what is used, leased and wanted.
-fn bar_of(part: &Amounts, most: f64, room: usize) -> Line<'static> {
+/// Returns the bar of a part, `room` cells long for `most`.
+fn bar_of(part: &Amounts, most: f64, room: usize) -> String {
     let used = scaled(part.used, most, room);
     let leased = scaled(part.has, most, room).max(used);
     let wanted = scaled(part.wants, most, room).max(leased);
@@ -231,10 +188,11 @@ fn bar_of(part: &Amounts, most: f64, room: usize) -> Line<'static> {
         (LEASED, leased - used),
         (WANTED, wanted - leased),
     ];
-    let spans = parts.map(|((c, color), cells)| {
-        Span::styled(c.to_string().repeat(cells), Style::new().fg(color))
-    });
-    Line::from(spans.to_vec())
+    let painted = |((c, color), cells): ((char, Color), usize)| {
+        let cells = c.to_string().repeat(cells);
+        cells.with(color).to_string()
+    };
+    parts.map(painted).concat()
 }
 
 /// Returns the cells of an amount, of `room` cells for `most`.

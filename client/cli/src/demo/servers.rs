@@ -104,7 +104,16 @@ impl DemoServers {
                 None => start_root(place.name, capacity, tree.states.path()).await?,
                 Some(parent) => {
                     let parent = tree.grpc_address(parent).context("a tree without a root")?;
-                    DemoServer::start(below(place.name, parent, tree.states.path())).await?
+                    let config = ServerConfig {
+                        templates_source: "the parent".to_owned(),
+                        parent: Some(parent::ParentTransportConfig {
+                            servers: vec![parent.to_string()].into(),
+                            round: ROUND,
+                            slow_round: EARLY_GAP,
+                        }),
+                        ..config(place.name, FREE_PORTS, tree.states.path())
+                    };
+                    DemoServer::start(config).await?
                 }
             };
             tree.servers.push(server);
@@ -206,19 +215,6 @@ async fn start_root(name: &str, capacity: f64, states: &Path) -> anyhow::Result<
         Ok(server) => Ok(server),
         // Something else is there.
         Err(_) => DemoServer::start(at(FREE_PORTS)).await,
-    }
-}
-
-/// A server that leases from the one at `parent`.
-fn below(name: &str, parent: SocketAddr, states: &Path) -> ServerConfig {
-    ServerConfig {
-        templates_source: "the parent".to_owned(),
-        parent: Some(parent::ParentTransportConfig {
-            servers: vec![parent.to_string()].into(),
-            round: ROUND,
-            slow_round: EARLY_GAP,
-        }),
-        ..config(name, FREE_PORTS, states)
     }
 }
 

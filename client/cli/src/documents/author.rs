@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use doorward_session::visible;
 
 use super::flags::ChangeFlags;
-use crate::failure::Failure;
+use crate::failure::{Failure, Result};
 
 /// The longest name or reason, in characters: they go into tables.
 const CHARS_MAX: usize = 500;
@@ -18,7 +18,7 @@ pub(crate) struct Author {
 }
 
 impl Author {
-    pub(crate) fn of(flags: &ChangeFlags) -> Result<Self, Failure> {
+    pub(crate) fn of(flags: &ChangeFlags) -> Result<Self> {
         Ok(Self {
             who: line("--who", flags.who.as_deref())?.unwrap_or_else(user_at_host),
             why: line("--why", flags.why.as_deref())?,
@@ -27,7 +27,7 @@ impl Author {
 }
 
 /// Returns the text of a flag in one line. None: it is empty.
-fn line(flag: &str, text: Option<&str>) -> Result<Option<String>, Failure> {
+fn line(flag: &str, text: Option<&str>) -> Result<Option<String>> {
     let text = text.unwrap_or_default().trim();
     if text.chars().count() > CHARS_MAX {
         let problem = format!("{flag} is too long: at most {CHARS_MAX} characters");

@@ -12,18 +12,14 @@ use super::author::Author;
 use super::flags::{ChangeFlags, Search};
 use super::preview::Preview;
 use super::show::{self, about};
-use super::{Document, Effect, Shown, Standing, Store, WriteResult, lines};
+use super::{Document, Shown, Standing, Store, WriteResult, lines};
 use crate::common::Output;
-use crate::failure::Failure;
+use crate::failure::{Failure, Result};
 use crate::output;
 use doorward_clock::wall;
 use doorward_pages::terminal::Tone;
 
-pub(super) async fn apply<K: Shown>(
-    store: Store<'_>,
-    file: &Path,
-    flags: &ChangeFlags,
-) -> Result<(), Failure> {
+pub(super) async fn apply<K: Shown>(store: Store<'_>, file: &Path, flags: &ChangeFlags) -> Result {
     let changer = Changer::new(store, flags)?;
     if file == Path::new("-") && !flags.yes {
         let problem =
@@ -41,7 +37,7 @@ pub(super) async fn rollback<K: Shown>(
     store: Store<'_>,
     number: u64,
     flags: &ChangeFlags,
-) -> Result<(), Failure> {
+) -> Result {
     let changer = Changer::new(store, flags)?;
     let noun = K::NOUN;
     let show = format!("doorward {noun}s show --revision {number}");
@@ -79,7 +75,7 @@ pub(super) struct Changer<'a> {
 }
 
 impl<'a> Changer<'a> {
-    pub(super) fn new(store: Store<'a>, flags: &'a ChangeFlags) -> Result<Self, Failure> {
+    pub(super) fn new(store: Store<'a>, flags: &'a ChangeFlags) -> Result<Self> {
         if flags.why.is_some() && !store.is_in_etcd() {
             let problem = "--why needs etcd. For a file, write the reason in the commit message";
             return Err(Failure::Usage(problem.to_owned()));
@@ -101,7 +97,7 @@ impl<'a> Changer<'a> {
     }
 
     /// Fails if no question can be asked. `diff`: the command that shows the change.
-    pub(super) fn check_terminal(&self, diff: &str) -> Result<(), Failure> {
+    pub(super) fn check_terminal(&self, diff: &str) -> Result {
         if self.flags.yes || io::stdin().is_terminal() {
             return Ok(());
         }
@@ -116,7 +112,7 @@ impl<'a> Changer<'a> {
         standing: &Standing<K>,
         new: &Document<K>,
         kind: VersionKind,
-    ) -> Result<(), Failure> {
+    ) -> Result {
         let problem = match self.change(standing, new, kind, false).await? {
             Changed::Done => return Ok(()),
             Changed::Unforced(problem) => return Err(Failure::Usage(problem)),
@@ -127,7 +123,7 @@ impl<'a> Changer<'a> {
     }
 
     /// Fails if another version is in force than the operator expects.
-    fn check_expected<K: Kind>(&self, seen: &Standing<K>) -> Result<(), Failure> {
+    fn check_expected<K: Kind>(&self, seen: &Standing<K>) -> Result {
         let number = seen.revision();
         let is_met = |it: &u64| *it == 0 || number == Some(*it);
         let Some(expected) = self.flags.expect.filter(|it| !is_met(it)) else {
@@ -150,7 +146,7 @@ impl<'a> Changer<'a> {
         new: &Document<K>,
         kind: VersionKind,
         may_edit: bool,
-    ) -> Result<Changed<K>, Failure> {
+    ) -> Result<Changed<K>> {
         if let (Some(0), Some(Document { name, .. })) = (self.flags.expect, &seen.document) {
             let words = format!("nothing was written: {name} has a document already");
             self.tell(false, None, &words)?;
@@ -159,7 +155,7 @@ impl<'a> Changer<'a> {
         self.check_expected(seen)?;
         let everybody = Search::default();
         let was_in_force = matches!(kind, VersionKind::Rollback { .. });
-        let preview = Preview::new(&self.store, seen, new, &everybody, was_in_force).await;
+        let preview = Preview::new(&self.store, seen, new, &everybody, was_in_force).await?;
         if preview.is_same() {
             let number = seen.revision();
             let which = match number {
@@ -169,14 +165,13 @@ impl<'a> Changer<'a> {
             self.tell(false, number, &format!("nothing changes: {which}"))?;
             return Ok(Changed::Done);
         }
-        let color = self.store.common.color;
         if self.store.common.output == Output::Json {
             // The output is for programs; what is shown is for people.
-            preview.write(&mut output::stderr(), color.of_stderr(), self.flags.force)?;
+            preview.write(&mut output::stderr(), self.flags.force)?;
         } else {
-            preview.write(&mut output::stdout(), color.of_stdout(), self.flags.force)?;
+            preview.write(&mut output::stdout(), self.flags.force)?;
         }
-        if let (Some(refusal), false) = (preview.effect.refusal(), self.flags.force) {
+        if let (Some(refusal), false) = (preview.effect.refusal, self.flags.force) {
             return Ok(Changed::Unforced(refusal));
         }
         if self.asks()
@@ -193,7 +188,7 @@ impl<'a> Changer<'a> {
         };
         match self.store.write(&seen.stored, &change).await? {
             WriteResult::Done(number) => {
-                let name = self.store.name();
+                let name = &self.store.name;
                 let written = match number {
                     Some(number) => format!("revision {number} is written to {name}"),
                     None => format!("{name} is written"),
@@ -209,23 +204,14 @@ impl<'a> Changer<'a> {
         }
     }
 
-    fn tell(&self, written: bool, revision: Option<u64>, words: &str) -> io::Result<()> {
-        let (mut out, name) = (output::stdout(), self.store.name());
-        if self.store.common.output == Output::Json {
-            let message = json!({"written": written, "revision": revision, "at": name});
-            return output::json(&mut out, &message);
-        }
-        writeln!(out, "{words}")
+    fn tell(&self, written: bool, revision: Option<u64>, words: &str) -> Result {
+        let message = json!({"written": written, "revision": revision, "at": self.store.name});
+        output::print(self.store.common, &message, |out| writeln!(out, "{words}"))
     }
 
     /// Prints what another writer did meanwhile.
-    fn tell_overtaken<K: Kind>(
-        &self,
-        seen: &Standing<K>,
-        now: &Standing<K>,
-    ) -> Result<(), Failure> {
+    fn tell_overtaken<K: Kind>(&self, seen: &Standing<K>, now: &Standing<K>) -> Result {
         let mut out = output::stderr();
-        let palette = self.store.common.color.of_stderr();
         let how = match (&now.document, show::in_force(&now.stored)) {
             (None, _) => "were removed".to_owned(),
             (Some(_), Some(version)) => format!("were changed: {}", about(version)),
@@ -234,16 +220,15 @@ impl<'a> Changer<'a> {
             }
             (Some(_), None) => "were changed".to_owned(),
         };
-        let message = format!("meanwhile the {}s {how}", K::NOUN);
-        writeln!(out, "{}", palette.paint(Tone::Bad, &message))?;
+        out.say(Tone::Bad, &format!("meanwhile the {}s {how}", K::NOUN))?;
         let before = ("what you saw", &*seen.text());
         let after = ("what is there now", &*now.text());
-        Ok(lines::write(&mut out, before, after, palette)?)
+        Ok(lines::write(&mut out, before, after)?)
     }
 }
 
 /// Asks whether to write. None: yes.
-fn ask<K: Kind>(may_edit: bool) -> Result<Option<Changed<K>>, Failure> {
+fn ask<K: Kind>(may_edit: bool) -> Result<Option<Changed<K>>> {
     let question = match may_edit {
         true => "Apply? [y/N, e: edit again] ",
         false => "Apply? [y/N] ",

@@ -6,14 +6,13 @@ use std::time::Duration;
 
 use doorward_documents::Kind;
 use doorward_etcd::DocumentPlace;
+use doorward_pages::terminal::Tone;
 use serde_json::json;
 
-use super::author::plain;
 use super::flags::Search;
-use super::preview::write_need;
 use super::{Change, Document, Effect, Shown, Store, counted};
-use crate::common::{Common, Output};
-use crate::failure::Failure;
+use crate::common::Common;
+use crate::failure::{Failure, Result};
 use crate::output;
 
 /// Validity does not depend on etcd, so the wait for it is short.
@@ -24,7 +23,7 @@ pub(crate) async fn files<K: Shown>(
     common: &Common,
     at: Option<&DocumentPlace>,
     files: &[PathBuf],
-) -> Result<(), Failure> {
+) -> Result {
     let hurried = Common {
         timeout: common.timeout.min(TIMEOUT),
         ..common.clone()
@@ -40,37 +39,35 @@ pub(crate) async fn files<K: Shown>(
                 continue;
             }
         };
-        match &document.read {
-            Ok(new) => {
-                let mut others = valid.iter();
-                let clash =
-                    others.find_map(|it| Some((&it.name, new.clash(it.read.as_ref().ok()?)?)));
-                if let Some((other, part)) = clash {
-                    bad += 1;
-                    let name = &document.name;
-                    let message = format!("{name}: {part} is in {other} too; keep one of them");
-                    writeln!(output::stderr(), "{}", plain(&message))?;
-                    continue;
-                }
-                let change = Change {
-                    name: &document.name,
-                    text: document.text(),
-                    new,
-                    old: old.as_ref(),
-                    store: store.as_ref(),
-                    search: &Search::default(),
-                    was_in_force: false,
-                };
-                let effect = print(common, change).await?;
-                let palette = common.color.of_stderr();
-                write_need(&effect, &document.name, &mut output::stderr(), palette)?;
-                valid.push(document);
-            }
+        let new = match &document.read {
+            Ok(new) => new,
             Err(error) => {
                 bad += 1;
                 writeln!(output::stderr(), "{error}")?;
+                continue;
             }
+        };
+        let mut others = valid.iter();
+        let clash = others.find_map(|it| Some((&it.name, new.clash(it.read.as_ref().ok()?)?)));
+        if let Some((other, part)) = clash {
+            bad += 1;
+            let name = &document.name;
+            let message = format!("{name}: {part} is in {other} too; keep one of them");
+            output::stderr().say(Tone::Plain, &message)?;
+            continue;
         }
+        let change = Change {
+            name: &document.name,
+            text: document.text(),
+            new,
+            old: old.as_ref(),
+            store: store.as_ref(),
+            search: &Search::default(),
+            was_in_force: false,
+        };
+        let effect = print(common, change).await?;
+        effect.write_need(&document.name, &mut output::stderr())?;
+        valid.push(document);
     }
     match bad {
         // The files that could be read are valid, so the command was wrong.
@@ -82,7 +79,7 @@ pub(crate) async fn files<K: Shown>(
 }
 
 /// Validates what is in force.
-pub(super) async fn in_force<K: Shown>(store: &Store<'_>) -> Result<(), Failure> {
+pub(super) async fn in_force<K: Shown>(store: &Store<'_>) -> Result {
     let document = store.in_force::<K>().await?;
     let then = format!(": servers keep the {}s they had", K::NOUN);
     let change = Change {
@@ -101,7 +98,7 @@ pub(super) async fn in_force<K: Shown>(store: &Store<'_>) -> Result<(), Failure>
 async fn former<'a, K: Kind>(
     common: &'a Common,
     at: Option<&DocumentPlace>,
-) -> Result<(Option<Store<'a>>, Option<K>), Failure> {
+) -> Result<(Option<Store<'a>>, Option<K>)> {
     if at.is_none() && matches!(common.etcd.config(), Ok(None)) {
         return Ok((None, None));
     }
@@ -114,32 +111,28 @@ async fn former<'a, K: Kind>(
         Ok((store, document)) => Ok((Some(store), document.and_then(|it| it.read.ok()))),
         Err(failure) => {
             let message = format!("not compared with what is in force: {failure}");
-            writeln!(output::stderr(), "{}", plain(&message))?;
+            output::stderr().say(Tone::Plain, &message)?;
             Ok((None, None))
         }
     }
 }
 
 /// Prints the parts of a document, and the warnings.
-async fn print<K: Shown>(common: &Common, change: Change<'_, K>) -> Result<K::Effect, Failure> {
+async fn print<K: Shown>(common: &Common, change: Change<'_, K>) -> Result<Effect> {
     let (name, new, noun) = (change.name, change.new, K::NOUN);
     let changes = |old: &K| !K::changes(old, new).is_empty();
     let asks = K::IS_LEASED && change.old.is_some_and(changes);
-    let effect = K::effect(change, asks).await;
-    let mut out = output::stdout();
-    if common.output == Output::Json {
-        let shown = effect.to_json();
-        let warnings = shown.get("warnings");
-        let message =
-            json!({"file": name, format!("{noun}s"): new.to_json(), "warnings": warnings});
-        output::json(&mut out, &message)?;
-    } else {
+    let effect = K::effect(change, asks).await?;
+    let warnings = effect.json.get("warnings");
+    let message = json!({"file": name, format!("{noun}s"): new.to_json(), "warnings": warnings});
+    output::print(common, &message, |out| {
         let (count, s) = counted(new.len());
         writeln!(out, "{name}: {count} {noun}{s}, valid")?;
-        if count > 0 {
-            new.table(common.color.of_stdout()).write(&mut out)?;
+        match count {
+            0 => Ok(()),
+            _ => new.table(out.palette).write(out),
         }
-    }
-    effect.write_warnings(&mut output::stderr(), common.color.of_stderr())?;
+    })?;
+    effect.write_warnings(&mut output::stderr())?;
     Ok(effect)
 }

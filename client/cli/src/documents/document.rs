@@ -7,7 +7,7 @@ use std::path::Path;
 
 use doorward_documents::Kind;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, Result};
 use crate::output;
 
 /// A document under its name.
@@ -29,7 +29,7 @@ impl<K: Kind> Document<K> {
     }
 
     /// Reads a file, or standard input for `-`.
-    pub(crate) fn read(path: &Path) -> Result<Self, Failure> {
+    pub(crate) fn read(path: &Path) -> Result<Self> {
         let name = match path.to_string_lossy() {
             name if name == "-" => "standard input".to_owned(),
             name => name.into_owned(),
@@ -51,7 +51,7 @@ impl<K: Kind> Document<K> {
     }
 
     /// Returns its content. Prints all problems of an invalid one; `then` says what comes of them.
-    pub(crate) fn valid(&self, then: &str) -> Result<&K, Failure> {
+    pub(crate) fn valid(&self, then: &str) -> Result<&K> {
         self.read
             .as_ref()
             .map_err(|error| match writeln!(output::stderr(), "{error}") {

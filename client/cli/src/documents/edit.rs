@@ -13,10 +13,10 @@ use tempfile::NamedTempFile;
 use super::change::{Changed, Changer};
 use super::flags::ChangeFlags;
 use super::{Document, Shown, Standing, Store, marks};
-use crate::failure::Failure;
+use crate::failure::{Failure, Result};
 use crate::output;
 
-pub(super) async fn run<K: Shown>(store: Store<'_>, flags: &ChangeFlags) -> Result<(), Failure> {
+pub(super) async fn run<K: Shown>(store: Store<'_>, flags: &ChangeFlags) -> Result {
     let changer = Changer::new(store, flags)?;
     changer.check_terminal("diff")?;
     let standing = changer.store.read::<K>().await?;
@@ -68,7 +68,7 @@ struct Session<'a> {
 }
 
 impl Session<'_> {
-    async fn edit<K: Shown>(&mut self, mut seen: Standing<K>) -> Result<(), Failure> {
+    async fn edit<K: Shown>(&mut self, mut seen: Standing<K>) -> Result {
         let mut text = self.start.clone();
         let mut problems = seen
             .document
@@ -125,7 +125,7 @@ impl Session<'_> {
     }
 
     /// Lets the operator edit the text, with what is wrong with it marked.
-    fn round(&self, text: &str, problems: &[(u64, String)]) -> Result<String, Failure> {
+    fn round(&self, text: &str, problems: &[(u64, String)]) -> Result<String> {
         let shown = match problems {
             [] => text.to_owned(),
             problems => marks::marked(text, problems),
@@ -143,7 +143,7 @@ impl Session<'_> {
         Ok(edited)
     }
 
-    fn run_editor(&self) -> Result<(), Failure> {
+    fn run_editor(&self) -> Result {
         let (program, arguments) = self.editor.split_first().ok_or_else(no_editor)?;
         let status = Command::new(program)
             .args(arguments)
@@ -160,7 +160,7 @@ impl Session<'_> {
         }
     }
 
-    fn write(&self, text: &str) -> Result<(), Failure> {
+    fn write(&self, text: &str) -> Result {
         fs::write(self.copy.path(), text).map_err(|error| self.failure(&error))
     }
 
@@ -178,24 +178,20 @@ impl Session<'_> {
     }
 
     /// Whether the operator, if there is one to be asked, wants to go on.
-    fn asks(&self, question: &str) -> Result<bool, Failure> {
+    fn asks(&self, question: &str) -> Result<bool> {
         Ok(self.changer.asks() && matches!(&*output::reply(question)?, "y" | "yes"))
     }
 }
 
 /// The program to edit with, and its arguments.
-fn editor() -> Result<Vec<String>, Failure> {
-    let set = |name| {
-        std::env::var(name)
-            .ok()
-            .filter(|text| !text.trim().is_empty())
-    };
+fn editor() -> Result<Vec<String>> {
+    let set = ["VISUAL", "EDITOR"].iter();
+    let mut set = set.filter_map(|name| std::env::var(name).ok());
     let vi = || io::stdin().is_terminal().then(|| "vi".to_owned());
-    let editor = set("VISUAL").or_else(|| set("EDITOR")).or_else(vi);
-    let editor = editor.ok_or_else(no_editor)?;
-    shlex::split(&editor)
-        .filter(|words| !words.is_empty())
-        .ok_or_else(no_editor)
+    let editor = set.find(|text| !text.trim().is_empty()).or_else(vi);
+    let words = editor.and_then(|editor| shlex::split(&editor));
+    let words = words.filter(|words| !words.is_empty());
+    words.ok_or_else(no_editor)
 }
 
 fn no_editor() -> Failure {

@@ -10,10 +10,10 @@ use doorward::rules::document::DOCUMENT_BYTES_MAX;
 use doorward_files::{Replacement, read_regular};
 
 use super::WriteResult;
-use crate::failure::Failure;
+use crate::failure::{Failure, Result};
 
 /// Returns the content. None: there is no file.
-pub(crate) fn read(path: &Path) -> Result<Option<Vec<u8>>, Failure> {
+pub(crate) fn read(path: &Path) -> Result<Option<Vec<u8>>> {
     match read_regular(path, DOCUMENT_BYTES_MAX) {
         Ok(content) => Ok(Some(content)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -25,11 +25,7 @@ pub(crate) fn read(path: &Path) -> Result<Option<Vec<u8>>, Failure> {
 }
 
 /// Replaces the file, unless its content differs from what was seen.
-pub(crate) fn write(
-    path: &Path,
-    seen: Option<&[u8]>,
-    document: &str,
-) -> Result<WriteResult, Failure> {
+pub(crate) fn write(path: &Path, seen: Option<&[u8]>, document: &str) -> Result<WriteResult> {
     let cannot = |error: io::Error| {
         let path = path.display();
         Failure::No(format!("cannot write {path}: {error}. Nothing was written"))

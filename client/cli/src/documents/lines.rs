@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use similar::TextDiff;
 
-use crate::documents::author::plain;
-use doorward_pages::terminal::{Palette, Tone};
+use crate::output::Out;
+use doorward_pages::terminal::Tone;
 
 /// Lines shown around a change.
 const CONTEXT: usize = 3;
@@ -16,10 +16,9 @@ const SEARCH: Duration = Duration::from_secs(2);
 
 /// Prints the changes from the old text to the new one; nothing if they are the same.
 pub(crate) fn write(
-    out: &mut impl Write,
+    out: &mut Out<impl Write>,
     (old_name, old): (&str, &str),
     (new_name, new): (&str, &str),
-    palette: Palette,
 ) -> io::Result<()> {
     let diff = TextDiff::configure().timeout(SEARCH).diff_lines(old, new);
     let mut unified = diff.unified_diff();
@@ -32,7 +31,7 @@ pub(crate) fn write(
             Some("+") => Tone::Good,
             _ => Tone::Plain,
         };
-        writeln!(out, "{}", palette.paint(tone, &plain(line)))?;
+        out.say(tone, line)?;
     }
     Ok(())
 }
@@ -40,13 +39,13 @@ pub(crate) fn write(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::output;
 
     #[track_caller]
     fn check(old: &str, new: &str, expected: &str) {
-        let mut out = Vec::new();
-        let palette = Palette { on: false };
-        write(&mut out, ("a", old), ("b", new), palette).unwrap();
-        assert_eq!(String::from_utf8(out).unwrap(), expected);
+        let mut out = output::buffer();
+        write(&mut out, ("a", old), ("b", new)).unwrap();
+        assert_eq!(String::from_utf8(out.into_inner()).unwrap(), expected);
     }
 
     #[test]

@@ -2,34 +2,13 @@
 
 use std::io::{self, Write};
 
-use doorward_pages::terminal::{Palette, Tone};
+use doorward_pages::terminal::Tone;
 use serde_json::{Value, json};
 
-use super::author::plain;
 use super::flags::Search;
+use super::parts::ChangeLine;
 use super::{Change, Document, Effect, Shown, Standing, Store, counted, lines};
-
-/// Change in meaning, in one line.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ChangeLine {
-    /// `+`, `-` or `~`.
-    pub(crate) sign: char,
-    pub(crate) text: String,
-}
-
-impl ChangeLine {
-    pub(crate) fn new(sign: char, text: String) -> Self {
-        Self { sign, text }
-    }
-
-    fn tone(&self) -> Tone {
-        match self.sign {
-            '+' => Tone::Good,
-            '-' => Tone::Bad,
-            _ => Tone::Partial,
-        }
-    }
-}
+use crate::output::{self, Out};
 
 /// Preview of a change.
 #[derive(Debug)]
@@ -39,7 +18,7 @@ pub(crate) struct Preview<'a, K: Shown> {
     new: &'a Document<K>,
     /// Changes in meaning. None: unknown, since one of the documents is invalid.
     changes: Option<Vec<ChangeLine>>,
-    pub(crate) effect: K::Effect,
+    pub(crate) effect: Effect,
 }
 
 impl<'a, K: Shown> Preview<'a, K> {
@@ -50,13 +29,16 @@ impl<'a, K: Shown> Preview<'a, K> {
         new: &'a Document<K>,
         search: &'a Search,
         was_in_force: bool,
-    ) -> Preview<'a, K> {
+    ) -> io::Result<Self> {
         let (old, nothing) = (seen.document.as_ref(), K::default());
         let was = old.map_or(Some(&nothing), |old| old.read.as_ref().ok());
         let is = new.read.as_ref().ok();
         let changes = was.zip(is).map(|(was, is)| K::changes(was, is));
         let effect = match is {
-            None => K::Effect::default(),
+            None => Effect {
+                json: json!({"warnings": []}),
+                ..Effect::default()
+            },
             Some(is) => {
                 let change = Change {
                     name: &new.name,
@@ -68,15 +50,15 @@ impl<'a, K: Shown> Preview<'a, K> {
                     was_in_force,
                 };
                 let asks = changes.as_ref().is_none_or(|lines| !lines.is_empty());
-                K::effect(change, asks).await
+                K::effect(change, asks).await?
             }
         };
-        Preview {
+        Ok(Self {
             old,
             new,
             changes,
             effect,
-        }
+        })
     }
 
     pub(crate) fn is_same(&self) -> bool {
@@ -84,26 +66,21 @@ impl<'a, K: Shown> Preview<'a, K> {
     }
 
     /// Writes it. `is_forced`: the operator gave `--force`.
-    pub(crate) fn write(
-        &self,
-        out: &mut impl Write,
-        palette: Palette,
-        is_forced: bool,
-    ) -> io::Result<()> {
+    pub(crate) fn write(&self, out: &mut Out<impl Write>, is_forced: bool) -> io::Result<()> {
         let old = self.old.map(|old| (old.name.as_str(), old.text()));
         let (old_name, old_text) = old.unwrap_or(("nothing", "".into()));
         let new = (self.new.name.as_str(), &*self.new.text());
-        lines::write(out, (old_name, &old_text), new, palette)?;
+        lines::write(out, (old_name, &old_text), new)?;
         writeln!(out)?;
-        self.write_parts(out, palette)?;
-        self.effect.write_warnings(out, palette)?;
+        self.write_parts(out)?;
+        self.effect.write_warnings(out)?;
         if !is_forced {
-            write_need(&self.effect, &self.new.name, out, palette)?;
+            self.effect.write_need(&self.new.name, out)?;
         }
-        self.effect.write(out, palette)
+        out.write_all(&self.effect.text)
     }
 
-    fn write_parts(&self, out: &mut impl Write, palette: Palette) -> io::Result<()> {
+    fn write_parts(&self, out: &mut Out<impl Write>) -> io::Result<()> {
         let noun = K::NOUN;
         let (tone, message) = match (&self.changes, self.old) {
             (Some(lines), _) if lines.is_empty() => {
@@ -111,11 +88,8 @@ impl<'a, K: Shown> Preview<'a, K> {
             }
             (Some(lines), _) => {
                 writeln!(out, "by {noun}:")?;
-                for line in lines {
-                    let text = format!("  {} {}", line.sign, plain(&line.text));
-                    writeln!(out, "{}", palette.paint(line.tone(), &text))?;
-                }
-                return Ok(());
+                let mut lines = lines.iter();
+                return lines.try_for_each(|it| out.say(it.tone(), &format!("  {it}")));
             }
             (None, Some(old)) if self.new.read.is_ok() => {
                 let (count, s) = counted(old.problems().len());
@@ -128,33 +102,20 @@ impl<'a, K: Shown> Preview<'a, K> {
             }
             (None, _) => (Tone::Bad, format!("{} is invalid", self.new.name)),
         };
-        writeln!(out, "{}", palette.paint(tone, &message))
+        out.say(tone, &message)
     }
 
     /// For programs. Its field names are an interface.
     pub(crate) fn to_json(&self) -> Value {
-        let text = |line: &ChangeLine| format!("{} {}", line.sign, line.text);
-        let lines = self.changes.as_ref();
-        let lines: Option<Vec<String>> = lines.map(|lines| lines.iter().map(text).collect());
-        let mut shown = self.effect.to_json();
-        if let Some(fields) = shown.as_object_mut() {
-            fields.insert("different".to_owned(), json!(!self.is_same()));
-            fields.insert(format!("{}s", K::NOUN), json!(lines));
-        }
+        let lines = |lines: &Vec<ChangeLine>| lines.iter().map(ToString::to_string).collect();
+        let lines: Option<Vec<String>> = self.changes.as_ref().map(lines);
+        let mut shown = self.effect.json.clone();
+        let more = json!({
+            "needs_force": self.effect.refusal.is_some(),
+            "different": !self.is_same(),
+            format!("{}s", K::NOUN): lines,
+        });
+        output::extend(&mut shown, more);
         shown
     }
-}
-
-/// Says that a change needs `--force`, if it does.
-pub(crate) fn write_need(
-    effect: &impl Effect,
-    name: &str,
-    out: &mut impl Write,
-    palette: Palette,
-) -> io::Result<()> {
-    if effect.refusal().is_none() {
-        return Ok(());
-    }
-    let message = format!("{name}: this change needs --force, which --yes does not imply");
-    writeln!(out, "{}", palette.paint(Tone::Bad, &plain(&message)))
 }

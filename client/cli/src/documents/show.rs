@@ -8,23 +8,23 @@ use std::io::{self, IsTerminal, Write};
 
 use doorward_documents::Kind;
 use doorward_etcd::documents::{StoredDocument, Version};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::author::plain;
 use super::{Document, Standing, Store};
 use crate::common::Output;
-use crate::failure::Failure;
+use crate::failure::{Failure, Result};
 use crate::output;
 use doorward_pages::terminal::Tone;
 
-pub(super) async fn run<K: Kind>(store: &Store<'_>, revision: Option<u64>) -> Result<(), Failure> {
+pub(super) async fn run<K: Kind>(store: &Store<'_>, revision: Option<u64>) -> Result {
     let mut standing = store.read::<K>().await?;
     let (document, version, is_in_force) = match revision {
         Some(number) => {
             let version = store.version(number).await?;
             let bytes = document_of(version.clone())?.into_bytes();
             let is_in_force = standing.stored.document.as_ref() == Some(&bytes);
-            let document = Document::new(store.name(), bytes);
+            let document = Document::new(&store.name, bytes);
             (document, Some(version), is_in_force)
         }
         None => match standing.document.take() {
@@ -33,26 +33,16 @@ pub(super) async fn run<K: Kind>(store: &Store<'_>, revision: Option<u64>) -> Re
         },
     };
     if store.common.output == Output::Json {
-        let known = version.as_ref();
-        let shown = json!({
-            "at": store.name(),
-            "in_force": is_in_force,
-            "revision": known.map(|v| v.number),
-            "kind": known.map(|v| v.kind.to_string()),
-            "who": known.and_then(|v| v.who.as_deref()),
-            "when": known.map(|v| &v.when),
-            "when_unix_ms": known.map(|v| v.when_unix_ms),
-            "why": known.and_then(|v| v.why.as_deref()),
-            "document": document.text(),
-        });
+        let mut shown = fields(version.as_ref(), is_in_force);
+        let more = json!({"at": store.name, "document": document.text()});
+        output::extend(&mut shown, more);
         return Ok(output::json(&mut output::stdout(), &shown)?);
     }
-    let palette = store.common.color.of_stderr();
     let note = match &version {
         Some(version) => about(version),
         None => "not written by this command line: who, when and why are not known".to_owned(),
     };
-    let mut note = format!("{}: {note}", store.name());
+    let mut note = format!("{}: {note}", store.name);
     if revision.is_some() {
         note += match is_in_force {
             true => " (in force)",
@@ -60,19 +50,32 @@ pub(super) async fn run<K: Kind>(store: &Store<'_>, revision: Option<u64>) -> Re
         };
     }
     if store.is_in_etcd() {
-        writeln!(output::stderr(), "{}", palette.paint(Tone::Quiet, &note))?;
+        output::stderr().say(Tone::Quiet, &note)?;
     }
     let (count, s) = counted(document.problems().len());
     if count > 0 {
         let problem = format!("the document is INVALID: {count} problem{s}; check lists them");
-        writeln!(output::stderr(), "{}", palette.paint(Tone::Bad, &problem))?;
+        output::stderr().say(Tone::Bad, &problem)?;
     }
     let shown = as_shown(&document.bytes, io::stdout().is_terminal());
     if matches!(shown, Cow::Owned(_)) {
         let note = "characters that cannot be seen are shown as their numbers, on a terminal only";
-        writeln!(output::stderr(), "{}", palette.paint(Tone::Bad, note))?;
+        output::stderr().say(Tone::Bad, note)?;
     }
     Ok(io::stdout().write_all(&shown)?)
+}
+
+/// Returns the known fields of a version for programs. Their names are an interface.
+pub(super) fn fields(version: Option<&Version>, in_force: bool) -> Value {
+    json!({
+        "in_force": in_force,
+        "revision": version.map(|v| v.number),
+        "kind": version.map(|v| v.kind.to_string()),
+        "who": version.and_then(|v| v.who.as_deref()),
+        "when": version.map(|v| &v.when),
+        "when_unix_ms": version.map(|v| v.when_unix_ms),
+        "why": version.and_then(|v| v.why.as_deref()),
+    })
 }
 
 /// Returns a document byte for byte, so that a redirect keeps it as it was written. On a terminal all characters are
@@ -95,7 +98,7 @@ pub(crate) fn in_force(stored: &StoredDocument) -> Option<&Version> {
 }
 
 /// The document of a version.
-pub(crate) fn document_of(version: Version) -> Result<String, Failure> {
+pub(crate) fn document_of(version: Version) -> Result<String> {
     let (number, why) = (version.number, version.why);
     version.document.ok_or_else(|| {
         let why = why.unwrap_or_else(|| "it was not kept".to_owned());
@@ -117,7 +120,7 @@ pub(crate) fn about(version: &Version) -> String {
 
 /// There is no document.
 pub(crate) fn nothing<K: Kind>(store: &Store<'_>, standing: &Standing<K>) -> Failure {
-    let (name, noun) = (store.name(), K::NOUN);
+    let (name, noun) = (&store.name, K::NOUN);
     Failure::No(match standing.stored.numbers.first() {
         None => {
             let lost = match store.is_in_etcd() {

@@ -12,14 +12,14 @@ use doorward_etcd::{DocumentPlace, EtcdConfig, EtcdConnection};
 use super::file;
 use super::{Document, show};
 use crate::common::Common;
-use crate::failure::Failure;
+use crate::failure::{Failure, Result};
 
 /// The place of a document.
 #[derive(Debug)]
 pub(crate) struct Store<'a> {
     pub(crate) common: &'a Common,
     /// As operators name it.
-    name: String,
+    pub(crate) name: String,
     kept: Kept,
 }
 
@@ -65,10 +65,7 @@ pub(crate) enum WriteResult {
 
 impl<'a> Store<'a> {
     /// Returns the store at a place, without a connection. None: the key of the kind, if etcd is known.
-    pub(crate) fn open<K: Kind>(
-        common: &'a Common,
-        at: Option<&DocumentPlace>,
-    ) -> Result<Self, Failure> {
+    pub(crate) fn open<K: Kind>(common: &'a Common, at: Option<&DocumentPlace>) -> Result<Self> {
         let (noun, config) = (K::NOUN, common.etcd.config());
         let place = match (at, &config) {
             (Some(place), _) => place.clone(),
@@ -100,10 +97,6 @@ impl<'a> Store<'a> {
         Ok(Self { common, name, kept })
     }
 
-    pub(crate) fn name(&self) -> &str {
-        &self.name
-    }
-
     pub(crate) fn is_in_etcd(&self) -> bool {
         matches!(self.kept, Kept::Etcd { .. })
     }
@@ -117,7 +110,7 @@ impl<'a> Store<'a> {
     }
 
     /// Reads the document in force and the list of versions.
-    pub(crate) async fn read<K: Kind>(&self) -> Result<Standing<K>, Failure> {
+    pub(crate) async fn read<K: Kind>(&self) -> Result<Standing<K>> {
         let stored = match &self.kept {
             Kept::Etcd { config, keys } => {
                 documents::read(&mut EtcdConnection::new(config.clone()), keys).await?
@@ -133,7 +126,7 @@ impl<'a> Store<'a> {
     }
 
     /// Reads the document in force.
-    pub(crate) async fn in_force<K: Kind>(&self) -> Result<Document<K>, Failure> {
+    pub(crate) async fn in_force<K: Kind>(&self) -> Result<Document<K>> {
         let mut standing = self.read::<K>().await?;
         let document = standing.document.take();
         document.ok_or_else(|| show::nothing(self, &standing))
@@ -141,7 +134,7 @@ impl<'a> Store<'a> {
 
     /// Versions of the history, in the order they are asked for; those that are not there are left
     /// out.
-    pub(crate) async fn versions(&self, numbers: &[u64]) -> Result<Vec<Recorded>, Failure> {
+    pub(crate) async fn versions(&self, numbers: &[u64]) -> Result<Vec<Recorded>> {
         let Kept::Etcd { config, keys } = &self.kept else {
             let problem = format!(
                 "{} is not in etcd, and only etcd keeps a history: use the history in git",
@@ -158,7 +151,7 @@ impl<'a> Store<'a> {
     }
 
     /// A version of the history.
-    pub(crate) async fn version(&self, number: u64) -> Result<Version, Failure> {
+    pub(crate) async fn version(&self, number: u64) -> Result<Version> {
         let name = &self.name;
         let Some(recorded) = self.versions(&[number]).await?.pop() else {
             return Err(Failure::No(format!(
@@ -177,7 +170,7 @@ impl<'a> Store<'a> {
         &self,
         seen: &StoredDocument,
         change: &DocumentEdit<'_>,
-    ) -> Result<WriteResult, Failure> {
+    ) -> Result<WriteResult> {
         let (config, keys) = match &self.kept {
             Kept::Etcd { config, keys } => (config, keys),
             Kept::File(path) => {

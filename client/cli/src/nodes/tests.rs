@@ -40,7 +40,7 @@ fn servers(master: Option<&str>, term: Option<u64>, addresses: &[&str]) -> Serve
 
 #[track_caller]
 fn check(servers: Servers, rows: &[&str]) {
-    let nodes = [ListedNode::of("eu".to_owned(), servers)];
+    let nodes = Nodes::from([("eu".to_owned(), servers)]);
     let mut out = Vec::new();
     table(&nodes, false, Palette { on: false })
         .write(&mut out)

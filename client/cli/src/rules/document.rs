@@ -1,7 +1,7 @@
 //! Rules as a kind of document: how they are read, listed and compared.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::io::{self, Write};
+use std::collections::BTreeSet;
+use std::io;
 use std::path::Path;
 
 use doorward::rules::document::DOCUMENT_BYTES_MAX;
@@ -11,9 +11,9 @@ use doorward_documents::Kind;
 use doorward_pages::terminal::{Palette, Table, Tone, cell};
 use serde_json::{Map, Value, json};
 
-use crate::documents::author::plain;
+use crate::documents::parts::{self, Part};
 use crate::documents::{Change, ChangeLine, Effect, Shown, Store, refusal};
-use crate::rules::fields::{self, Field};
+use crate::rules::fields;
 
 /// The rules of one document.
 #[derive(Debug, Default)]
@@ -38,32 +38,16 @@ impl Kind for RuleDocument {
 }
 
 impl Shown for RuleDocument {
-    type Effect = RuleEffect;
-
     fn changes(old: &Self, new: &Self) -> Vec<ChangeLine> {
-        let (was, is) = (parts(&old.0), parts(&new.0));
-        let places: BTreeSet<_> = was.keys().chain(is.keys()).collect();
-        let line = |place: &(&str, usize)| {
-            let path = place.0;
-            let (sign, text) = match (was.get(place), is.get(place)) {
-                (Some(old), None) => ('-', format!("{path} removed: {}", fields::described(old))),
-                (None, Some(new)) => ('+', format!("{path} added: {}", fields::described(new))),
-                (Some(old), Some(new)) if old != new => {
-                    ('~', format!("{path} {}", fields::difference(old, new)))
-                }
-                _ => return None,
-            };
-            Some(ChangeLine::new(sign, text))
-        };
-        let mut lines: Vec<ChangeLine> = places.into_iter().filter_map(line).collect();
+        let mut lines = parts::changes(&parts(&old.0), &parts(&new.0), false);
         if lines.is_empty() && old.0 != new.0 {
-            let text = "the order of rules, or descriptors without a limit";
-            lines.push(ChangeLine::new('~', text.to_owned()));
+            let text = "the order of rules, or descriptors without a limit".to_owned();
+            lines.push(ChangeLine { sign: '~', text });
         }
         lines
     }
 
-    async fn effect(change: Change<'_, Self>, _asks: bool) -> RuleEffect {
+    async fn effect(change: Change<'_, Self>, _asks: bool) -> io::Result<Effect> {
         let paths = |rules: &Self| -> BTreeSet<String> {
             let rules = rules.0.rules().iter();
             rules.map(|rule| rule.path.clone()).collect()
@@ -76,10 +60,14 @@ impl Shown for RuleDocument {
         let clash = own.and_then(|own| change.new.clash_beside(own));
         let of_rules = change.new.0.warnings().into_iter();
         let of_rules = of_rules.map(|it| format!("warning: {it}"));
-        RuleEffect {
-            warnings: of_rules.chain(gone.clone()).chain(clash).collect(),
-            gone,
-        }
+        let refusal = gone.as_deref().map(refusal);
+        let warnings: Vec<String> = of_rules.chain(gone).chain(clash).collect();
+        Ok(Effect {
+            json: json!({"warnings": warnings}),
+            warnings: warnings.into_iter().map(|it| (Tone::Bad, it)).collect(),
+            refusal,
+            ..Effect::default()
+        })
     }
 
     fn clash(&self, other: &Self) -> Option<String> {
@@ -96,7 +84,7 @@ impl Shown for RuleDocument {
     fn table(&self, palette: Palette) -> Table {
         let mut table = Table::new(["rule", "limit", ""], 0..0, palette);
         for rule in self.0.rules() {
-            let others = fields::described(&fields::of_rule(rule).split_off(1));
+            let others = parts::described(&fields::of_rule(rule).split_off(1));
             let others = [Some(others), fields::without_lease(rule)];
             let others: Vec<_> = others.into_iter().flatten().collect();
             table.add([
@@ -111,7 +99,7 @@ impl Shown for RuleDocument {
     fn to_json(&self) -> Value {
         let rules = self.0.rules().iter().map(|rule| {
             let fields = fields::of_rule(rule).into_iter();
-            let fields = fields.map(|it| (it.name.to_owned(), json!(it.value)));
+            let fields = fields.map(|it| (it.name, json!(it.value)));
             let path = ("rule".to_owned(), json!(rule.path));
             fields.chain([path]).collect::<Map<_, _>>()
         });
@@ -136,44 +124,11 @@ impl RuleDocument {
     }
 }
 
-/// Returns the fields of domains and rules by their path, and a number, since `a_b` may be a key or a key with a value.
-fn parts(rules: &Rules) -> BTreeMap<(&str, usize), Vec<Field>> {
+/// Returns the domains and the rules by their path.
+fn parts(rules: &Rules) -> Vec<Part> {
     let domains = rules.domains().into_iter();
-    let domains = domains.map(|name| (name, fields::of_domain(rules, name)));
+    let domains = domains.map(|name| (name.to_owned(), fields::of_domain(rules, name)));
     let all = rules.rules().iter();
-    let all = domains.chain(all.map(|rule| (&*rule.path, fields::of_rule(rule))));
-    let mut parts = BTreeMap::new();
-    for (path, fields) in all {
-        let same = parts.range((path, 0)..=(path, usize::MAX)).count();
-        parts.insert((path, same), fields);
-    }
-    parts
-}
-
-/// Warnings about a change of rules.
-#[derive(Debug, Default)]
-pub(crate) struct RuleEffect {
-    /// About the rules as such, about rules in force that go, and about another file with the domain.
-    warnings: Vec<String>,
-    /// The warning if all rules in force go.
-    gone: Option<String>,
-}
-
-impl Effect for RuleEffect {
-    fn write_warnings(&self, out: &mut impl Write, palette: Palette) -> io::Result<()> {
-        let mut warnings = self.warnings.iter();
-        warnings.try_for_each(|it| writeln!(out, "{}", palette.paint(Tone::Bad, &plain(it))))
-    }
-
-    fn refusal(&self) -> Option<String> {
-        self.gone.as_deref().map(refusal)
-    }
-
-    fn write(&self, _out: &mut impl Write, _palette: Palette) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn to_json(&self) -> Value {
-        json!({"warnings": self.warnings, "needs_force": self.gone.is_some()})
-    }
+    let all = all.map(|rule| (rule.path.clone(), fields::of_rule(rule)));
+    domains.chain(all).collect()
 }

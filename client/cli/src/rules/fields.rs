@@ -5,13 +5,7 @@ use doorward::rules::rule::{Counted, MAX_WAIT, Rule};
 use doorward::rules::{Algorithm, OnFailure, Rank, Rules, Scope};
 use doorward_limits::Algorithm as _;
 
-/// A field of a rule or a domain.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Field {
-    pub(super) name: &'static str,
-    pub(super) value: String,
-    default: String,
-}
+use crate::documents::parts::{Field, NONE, field, or_none};
 
 /// Returns the fields of a domain, the same ones for every domain.
 pub(super) fn of_domain(rules: &Rules, domain: &str) -> Vec<Field> {
@@ -20,7 +14,7 @@ pub(super) fn of_domain(rules: &Rules, domain: &str) -> Vec<Field> {
     let unmatched = word(rules.rejects_unmatched(domain), ["allow", "reject"]);
     let count = word(rules.counts_attempts(domain), ["allowed", "attempts"]);
     vec![
-        field("domain", domain.to_owned(), ""),
+        field("domain", domain, ""),
         field("unmatched", unmatched, "allow"),
         field("count", count, "allowed"),
     ]
@@ -30,7 +24,6 @@ pub(super) fn of_domain(rules: &Rules, domain: &str) -> Vec<Field> {
 pub(super) fn of_rule(rule: &Rule) -> Vec<Field> {
     let counted = rule.counted();
     let soft_limit = counted.and_then(|it| it.soft_limit);
-    let soft_limit = soft_limit.map(|it| it.to_string());
     let bans = counted.and_then(|it| it.settings.hard().bans.as_ref());
     let (burst, default_burst) = counted.and_then(burst).unzip();
     let on_failure = match rule.scope {
@@ -39,7 +32,7 @@ pub(super) fn of_rule(rule: &Rule) -> Vec<Field> {
     };
     let max_wait = |span| humantime::format_duration(span).to_string();
     vec![
-        field("limit", rule.limit.to_string(), ""),
+        field("limit", &rule.limit, ""),
         field("burst", or_none(burst), &or_none(default_burst)),
         field("soft_limit", or_none(soft_limit), NONE),
         field("ban", or_none(bans.map(ban)), NONE),
@@ -47,24 +40,17 @@ pub(super) fn of_rule(rule: &Rule) -> Vec<Field> {
         field("max_wait", max_wait(rule.max_wait), &max_wait(MAX_WAIT)),
         field("scope", word(rule.scope), "local"),
         field("on_failure", word(rule.on_failure), &word(on_failure)),
-        field("processes", rule.processes.to_string(), "1"),
-        field("cost", rule.cost.to_string(), "1"),
-        field("priority", rule.ranks.usual.priority.to_string(), "0"),
-        field("weight", rule.ranks.usual.weight.to_string(), "1"),
+        field("processes", rule.processes, "1"),
+        field("cost", rule.cost, "1"),
+        field("priority", rule.ranks.usual.priority, "0"),
+        field("weight", rule.ranks.usual.weight, "1"),
         field("callers", callers(&rule.ranks.listed), ""),
-        field("hash", rule.hashed.contains(&true).to_string(), "false"),
-        field("shadow_mode", rule.shadow.to_string(), "false"),
-        field("detailed_metric", rule.detailed_metric.to_string(), "false"),
-        field("name", or_none(rule.name.clone()), NONE),
+        field("hash", rule.hashed.contains(&true), "false"),
+        field("shadow_mode", rule.shadow, "false"),
+        field("detailed_metric", rule.detailed_metric, "false"),
+        field("name", or_none(rule.name.as_ref()), NONE),
         field("replaces", rule.replaces.join(" "), ""),
     ]
-}
-
-/// Returns the fields that are not the default.
-pub(super) fn described(fields: &[Field]) -> String {
-    let fields = fields.iter().filter(|it| it.value != it.default);
-    let fields = fields.map(|it| format!("{} {}", it.name, it.value));
-    fields.collect::<Vec<_>>().join(", ")
 }
 
 /// Returns what a rule with `on_failure: safe` does without a lease.
@@ -78,29 +64,6 @@ pub(super) fn without_lease(rule: &Rule) -> Option<String> {
     Some(format!(
         "without a lease: the last safe capacity, and before the first lease, each process admits {part}"
     ))
-}
-
-/// Returns the fields that differ, with both values.
-pub(super) fn difference(old: &[Field], new: &[Field]) -> String {
-    let pairs = old.iter().zip(new);
-    let pairs = pairs.filter(|(old, new)| old.value != new.value);
-    let pairs = pairs.map(|(old, new)| format!("{} {} → {}", new.name, old.value, new.value));
-    pairs.collect::<Vec<_>>().join(", ")
-}
-
-const NONE: &str = "none";
-
-fn or_none(value: Option<String>) -> String {
-    value.unwrap_or_else(|| NONE.to_owned())
-}
-
-fn field(name: &'static str, value: String, default: &str) -> Field {
-    let default = default.to_owned();
-    Field {
-        name,
-        value,
-        default,
-    }
 }
 
 /// Returns the word of a document.

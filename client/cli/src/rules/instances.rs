@@ -7,21 +7,17 @@ use doorward_proto::admin::v1::RunningRules;
 
 use crate::caller::MasterCaller;
 use crate::caller::instances::Instance;
-use crate::common::{Common, Output};
-use crate::failure::Failure;
+use crate::common::Common;
+use crate::failure::{Failure, Result};
 use crate::granted::span;
 use crate::output;
 
-pub(super) async fn run(common: &Common) -> Result<(), Failure> {
+pub(super) async fn run(common: &Common) -> Result {
     let (listed, failures) = MasterCaller::new(common)?.instances().await?;
-    let mut out = output::stdout();
-    if common.output == Output::Json {
-        output::json(&mut out, &listed)?;
-    } else if listed.is_empty() {
-        writeln!(out, "no service follows the rules of this server")?;
-    } else {
-        table(&listed, common.color.of_stdout()).write(&mut out)?;
-    }
+    output::print(common, &listed, |out| match listed.as_slice() {
+        [] => writeln!(out, "no service follows the rules of this server"),
+        listed => table(listed, out.palette).write(out),
+    })?;
     if failures.is_empty() {
         return Ok(());
     }

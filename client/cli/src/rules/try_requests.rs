@@ -1,5 +1,6 @@
 //! `doorward rules try`: the answers of rules to requests, on a virtual clock.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::io::Write as _;
 use std::iter;
@@ -13,17 +14,13 @@ use serde_json::json;
 
 use crate::common::{Common, Output};
 use crate::documents::{Document, Store};
-use crate::failure::Failure;
+use crate::failure::Result;
 use crate::output;
 use crate::rules::document::RuleDocument;
 use crate::rules::flags::TryFlags;
 use crate::rules::request::TriedRequest;
 
-pub(crate) async fn run(
-    common: &Common,
-    at: Option<&DocumentPlace>,
-    flags: &TryFlags,
-) -> Result<(), Failure> {
+pub(crate) async fn run(common: &Common, at: Option<&DocumentPlace>, flags: &TryFlags) -> Result {
     let rules = match &flags.file {
         Some(file) => Document::<RuleDocument>::read(file)?,
         None => Store::open::<RuleDocument>(common, at)?.in_force().await?,
@@ -56,19 +53,13 @@ pub(crate) async fn run(
 }
 
 /// Tells of entries that no rule asks for: perhaps their key is misspelt.
-fn note_unknown_keys(
-    rules: &Rules,
-    domain: &str,
-    requests: &[TriedRequest],
-) -> Result<(), Failure> {
-    let mut unknown: Vec<_> = requests
+fn note_unknown_keys(rules: &Rules, domain: &str, requests: &[TriedRequest]) -> Result {
+    let keys: BTreeSet<_> = requests
         .iter()
         .flat_map(TriedRequest::written_keys)
         .collect();
-    unknown.retain(|key| !rules.key_paths(domain).flatten().any(|known| known == key));
-    unknown.sort_unstable();
-    unknown.dedup();
-    for key in unknown {
+    let is_known = |key: &str| rules.key_paths(domain).flatten().any(|known| known == key);
+    for key in keys.into_iter().filter(|key| !is_known(key)) {
         writeln!(output::stderr(), "note: no rule has the key {key}")?;
     }
     Ok(())

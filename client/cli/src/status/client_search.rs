@@ -7,7 +7,7 @@ use doorward_session::visible::line;
 
 use crate::caller::MasterCaller;
 use crate::common::{Common, Output};
-use crate::failure::Failure;
+use crate::failure::{Failure, Result};
 use crate::flags::StatusFlags;
 use crate::output;
 use crate::status::tables::write_leases;
@@ -20,7 +20,7 @@ pub(super) async fn run(
     caller: &MasterCaller,
     flags: &StatusFlags,
     client: &str,
-) -> Result<(), Failure> {
+) -> Result {
     // The parts between what means more than itself.
     let parts = client.split(['*', '?', '[', ']', '\\']);
     let longest = parts.max_by_key(|part| part.len());
@@ -39,21 +39,17 @@ pub(super) async fn run(
     let resources = &mut status.resources;
     resources.retain(|it| !it.leases.is_empty());
     status.schema_version = STATUS_SCHEMA_VERSION;
-    let (mut out, found) = (output::stdout(), &status.resources);
-    match common.output {
-        Output::Json => output::json(&mut out, &status)?,
-        Output::Name => output::names(&mut out, found.iter().map(|it| &it.resource_id))?,
-        _ => {
-            let leases = found.iter().flat_map(|it| {
-                let of = Some(it.resource_id.as_str());
-                it.leases.iter().map(move |lease| (of, lease))
-            });
-            let leases: Vec<_> = leases.collect();
-            if !leases.is_empty() {
-                write_leases(&mut out, &leases, common.color.of_stdout())?;
-            }
-        }
-    }
+    let found = &status.resources;
+    let leases = found.iter().flat_map(|it| {
+        let of = Some(it.resource_id.as_str());
+        it.leases.iter().map(move |lease| (of, lease))
+    });
+    let leases: Vec<_> = leases.collect();
+    output::print(common, &status, |out| match common.output {
+        Output::Name => output::names(out, found.iter().map(|it| &it.resource_id)),
+        _ if leases.is_empty() => Ok(()),
+        _ => write_leases(out, &leases),
+    })?;
     if found.is_empty() {
         let (node, client) = (&status.node, line(client));
         return Err(Failure::No(format!(

@@ -3,10 +3,11 @@
 use std::io::{self, Write};
 
 use doorward_pages::numbers::count;
-use doorward_pages::terminal::{Column, Palette, Table, Tone, cell};
+use doorward_pages::terminal::{Column, Table, Tone, cell};
 use doorward_proto::admin::v1::RuleDecisions;
 
 use crate::granted::span;
+use crate::output::Out;
 
 const COLUMNS: &[Column<RuleDecisions>] = &[
     ("rule", |it, palette| palette.cell(Tone::Strong, rule(it))),
@@ -22,14 +23,13 @@ const COLUMNS: &[Column<RuleDecisions>] = &[
 
 /// Writes a table, and an empty line. Without answers it writes nothing.
 pub(super) fn write_table(
-    out: &mut impl Write,
+    out: &mut Out<impl Write>,
     decisions: &[RuleDecisions],
-    palette: Palette,
 ) -> io::Result<()> {
     if decisions.is_empty() {
         return Ok(());
     }
-    Table::of(COLUMNS, 1..6, decisions, palette).write(out)?;
+    Table::of(COLUMNS, 1..6, decisions, out.palette).write(out)?;
     writeln!(out)
 }
 

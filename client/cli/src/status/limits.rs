@@ -8,11 +8,12 @@ use std::cmp::Reverse;
 use std::io::{self, Write};
 
 use doorward_pages::numbers::bytes;
-use doorward_pages::terminal::{Cell, Palette, Table, Tone};
+use doorward_pages::terminal::{Cell, Table, Tone};
 use doorward_proto::admin::v1::LimitStatus;
 use doorward_proto::admin::v1::limit_status::Unit;
 
 use crate::granted::number;
+use crate::output::Out;
 
 /// Limits that the line names.
 const NAMED_MAX: usize = 3;
@@ -43,12 +44,9 @@ fn shown(limit: &LimitStatus, value: Option<u64>) -> String {
 }
 
 /// Every limit, a line each.
-pub(super) fn write_table(
-    out: &mut impl Write,
-    limits: &[LimitStatus],
-    palette: Palette,
-) -> io::Result<()> {
+pub(super) fn write_table(out: &mut Out<impl Write>, limits: &[LimitStatus]) -> io::Result<()> {
     let header = ["", "limit", "used", "bound", "share", "refused", "flag"];
+    let palette = out.palette;
     let mut table = Table::new(header, 2..6, palette);
     table.keep_whole(6);
     for limit in limits {
@@ -78,11 +76,7 @@ pub(super) fn write_table(
 }
 
 /// A line if there is something to look at, with the worst first.
-pub(super) fn write_line(
-    out: &mut impl Write,
-    limits: &[LimitStatus],
-    palette: Palette,
-) -> io::Result<()> {
+pub(super) fn write_line(out: &mut Out<impl Write>, limits: &[LimitStatus]) -> io::Result<()> {
     let troubles = limits.iter().filter_map(|it| Some((it, trouble_of(it)?)));
     let mut troubles: Vec<(&LimitStatus, Trouble)> = troubles.collect();
     troubles.sort_by_key(|(limit, _)| Reverse(limit.percent()));
@@ -102,7 +96,7 @@ pub(super) fn write_line(
     if left > 0 {
         named.push(format!("{left} more"));
     }
-    let (limits, named) = (palette.paint(*tone, "limits"), named.join("; "));
+    let (limits, named) = (out.paint(*tone, "limits"), named.join("; "));
     writeln!(
         out,
         "{limits}: {named} (refusals since the start); doorward status --limits lists all"

@@ -3,17 +3,19 @@
 use std::io::{self, Write};
 use std::ops::Range;
 
-use doorward_pages::terminal::{Column, Palette, Table};
+use doorward_pages::terminal::{Column, Table};
+
+use crate::output::Out;
 
 /// Writes rows with these columns and `why`, the column of reasons. The columns of `numbers` are aligned to the right.
 pub(crate) fn write<R>(
-    out: &mut impl Write,
+    out: &mut Out<impl Write>,
     columns: &[Column<R>],
     numbers: Range<usize>,
     why: Column<R>,
     rows: &[R],
-    palette: Palette,
 ) -> io::Result<()> {
+    let palette = out.palette;
     let whole = [columns, &[why]].concat();
     let whole = Table::of(&whole, numbers.clone(), rows, palette);
     if !whole.is_narrow() {

@@ -5,14 +5,11 @@ use std::io::{self, Write};
 use doorward_proto::admin::v1::States;
 use doorward_session::visible::line;
 
-use doorward_pages::terminal::{Palette, Tone};
+use crate::output::Out;
+use doorward_pages::terminal::Tone;
 
 /// A line of all of them.
-pub(super) fn write_line(
-    out: &mut impl Write,
-    states: &States,
-    palette: Palette,
-) -> io::Result<()> {
+pub(super) fn write_line(out: &mut Out<impl Write>, states: &States) -> io::Result<()> {
     let parts = states.listed().into_iter();
     let mut parts: Vec<_> = parts
         .map(|(what, state)| format!("{what} {}", line(&state)))
@@ -20,6 +17,6 @@ pub(super) fn write_line(
     if states.child_streams.values().all(|count| *count == 0) {
         parts.push("no child streams".to_owned());
     }
-    let title = palette.paint(Tone::Quiet, "states");
+    let title = out.paint(Tone::Quiet, "states");
     writeln!(out, "{title}: {}", parts.join(", "))
 }

@@ -5,7 +5,8 @@ use std::io::{self, Write};
 use doorward_pages::terminal::{Cell, Column, Palette, Table, Tone, cell};
 use doorward_proto::admin::v1::{LeaseStatus, ResourceStatus};
 
-use crate::granted::{granted_cell, number, span};
+use crate::granted::{gets_cell, number, span, strong};
+use crate::output::Out;
 use crate::status::{reasoned_table, tree};
 
 /// Columns of resources after those of every table.
@@ -13,14 +14,12 @@ pub(crate) type Columns = [Column<ResourceStatus>];
 
 /// The columns of every table of resources.
 const RESOURCE: &Columns = &[
-    ("resource", |it, palette| {
-        palette.cell(Tone::Strong, &it.resource_id)
-    }),
+    ("resource", |it, palette| strong(&it.resource_id, palette)),
     ("algorithm", |it, _| cell(it.algorithm())),
     ("capacity", |it, _| cell(number(it.capacity))),
     ("wants", |it, _| cell(number(it.wants))),
     ("granted", |it, palette| {
-        granted_cell(it.granted, it.wants, palette)
+        gets_cell(it.granted, it.wants, palette)
     }),
     ("reserved", |it, _| cell(number(it.reserved))),
     ("clients", |it, _| cell(it.clients_count)),
@@ -59,22 +58,17 @@ pub(crate) fn resources_table<'a>(
 fn state(resource: &ResourceStatus, palette: Palette) -> Cell {
     let own = resource.own_lease.as_ref();
     let above = own.and_then(|it| it.parent_learning_remaining_ms);
-    let (tone, state) = match (own, resource.learning_remaining_ms, above) {
+    let learning = resource.learning_remaining_ms.or(above).map(span);
+    let (tone, state) = match (own, resource.learning_remaining_ms, learning) {
         (Some(own), ..) if own.refusal.is_some() => (Tone::Bad, "refused by the parent".to_owned()),
         (Some(own), ..) if own.expires_in_ms.is_none() => {
             (Tone::Partial, "waits for the parent".to_owned())
         }
         (None, ..) if resource.template.is_none() => (Tone::Bad, "template gone".to_owned()),
-        (None, Some(left), _) => (Tone::Partial, format!("learning for {}", span(left))),
-        (Some(_), Some(left), _) => (
-            Tone::Partial,
-            format!("learning for at most {}", span(left)),
-        ),
-        (_, None, Some(left)) => (
-            Tone::Partial,
-            format!("learning above for at most {}", span(left)),
-        ),
-        (_, None, None) => return cell(""),
+        (None, _, Some(left)) => (Tone::Partial, format!("learning for {left}")),
+        (_, Some(_), Some(left)) => (Tone::Partial, format!("learning for at most {left}")),
+        (_, None, Some(left)) => (Tone::Partial, format!("learning above for at most {left}")),
+        (.., None) => return cell(""),
     };
     palette.cell(tone, state)
 }
@@ -83,27 +77,23 @@ fn state(resource: &ResourceStatus, palette: Palette) -> Cell {
 type Lease<'a> = (Option<&'a str>, &'a LeaseStatus);
 
 /// Writes leases with their reasons, each behind the name of its resource if there is one.
-pub(crate) fn write_leases(
-    out: &mut impl Write,
-    leases: &[Lease<'_>],
-    palette: Palette,
-) -> io::Result<()> {
+pub(crate) fn write_leases(out: &mut Out<impl Write>, leases: &[Lease<'_>]) -> io::Result<()> {
     let columns: [Column<Lease<'_>>; 8] = [
         ("resource", |it, palette| {
-            palette.cell(Tone::Strong, it.0.unwrap_or_default())
+            strong(it.0.unwrap_or_default(), palette)
         }),
         ("holder", |(_, it), palette| {
             let holder = match it.kind.as_str() {
                 "client" => it.holder.clone(),
                 kind => format!("{kind} {}", it.holder),
             };
-            palette.cell(Tone::Strong, holder)
+            strong(holder, palette)
         }),
         ("priority", |it, _| cell(it.1.priority)),
         ("wants", |it, _| cell(number(it.1.wants))),
         ("share", |it, _| cell(number(it.1.share))),
-        ("granted", |it, palette| {
-            granted_cell(it.1.granted, it.1.wants, palette)
+        ("granted", |(_, it), palette| {
+            gets_cell(it.granted, it.wants, palette)
         }),
         ("reserved", |it, _| cell(number(it.1.reserved))),
         ("expires in", |it, _| cell(span(it.1.expires_in_ms))),
@@ -112,5 +102,5 @@ pub(crate) fn write_leases(
     let columns = columns.get(skipped..).unwrap_or_default();
     let numbers = 2 - skipped..8 - skipped;
     let why: Column<Lease<'_>> = ("why", |it, _| cell(&it.1.why));
-    reasoned_table::write(out, columns, numbers, why, leases, palette)
+    reasoned_table::write(out, columns, numbers, why, leases)
 }

@@ -6,28 +6,25 @@ use doorward_pages::terminal::{Cell, Column, Palette, Tone, cell};
 use doorward_proto::admin::v1::{ChildStatus, GetStatusResponse as Status, OwnLeaseStatus};
 use doorward_session::visible::{self, line};
 
-use crate::granted::{granted_cell, number, span};
+use crate::granted::{gets_cell, number, span, strong};
+use crate::output::Out;
 use crate::status::reasoned_table;
 
 /// Where the server's capacity comes from.
-pub(super) fn write_parent(
-    out: &mut impl Write,
-    status: &Status,
-    palette: Palette,
-) -> io::Result<()> {
+pub(super) fn write_parent(out: &mut Out<impl Write>, status: &Status) -> io::Result<()> {
     let ancestors = &status.ancestors;
     let Some(parent) = &status.parent else {
         return writeln!(out, "no parent: this is the root");
     };
     let name = match ancestors.first() {
-        Some(name) => format!("{} at ", palette.paint(Tone::Strong, &line(name))),
+        Some(name) => format!("{} at ", out.paint(Tone::Strong, &line(name))),
         None => String::new(),
     };
     let link = match parent.link.as_str() {
-        "down" => palette.paint(Tone::Bad, "OUT OF REACH"),
-        "stream" => palette.paint(Tone::Good, "stream"),
-        "idle" => palette.paint(Tone::Partial, "not asked (only the master does)"),
-        other => palette.paint(Tone::Partial, &line(other)),
+        "down" => out.paint(Tone::Bad, "OUT OF REACH"),
+        "stream" => out.paint(Tone::Good, "stream"),
+        "idle" => out.paint(Tone::Partial, "not asked (only the master does)"),
+        other => out.paint(Tone::Partial, &line(other)),
     };
     let (address, age) = (line(&parent.address), span(parent.link_age_ms));
     write!(out, "parent: {name}{address}, {link} for {age}")?;
@@ -40,7 +37,7 @@ pub(super) fn write_parent(
         writeln!(out, "  {}", visible::line(line))?;
     }
     if status.is_in_cycle {
-        let cycle = palette.paint(Tone::Bad, "this node is its OWN ANCESTOR");
+        let cycle = out.paint(Tone::Bad, "this node is its OWN ANCESTOR");
         writeln!(
             out,
             "{cycle}, and leases nothing: check --node and --parent of the servers above it"
@@ -50,15 +47,11 @@ pub(super) fn write_parent(
 }
 
 /// A line about a server's own lease.
-pub(super) fn write_own_lease(
-    out: &mut impl Write,
-    lease: &OwnLeaseStatus,
-    palette: Palette,
-) -> io::Result<()> {
-    let title = palette.paint(Tone::Quiet, "own lease");
+pub(super) fn write_own_lease(out: &mut Out<impl Write>, lease: &OwnLeaseStatus) -> io::Result<()> {
+    let title = out.paint(Tone::Quiet, "own lease");
     write!(out, "{title}: ")?;
     if let Some(why) = &lease.refusal {
-        let refused = palette.paint(Tone::Bad, "REFUSED by the parent");
+        let refused = out.paint(Tone::Bad, "REFUSED by the parent");
         write!(out, "{refused}: {}; ", line(why))?;
     }
     let [capacity, share, below] = [lease.capacity, lease.share, lease.outstanding].map(number);
@@ -80,7 +73,7 @@ pub(super) fn row(child: &ChildStatus, palette: Palette) -> [Cell; 9] {
         cell(""),
         cell(""),
         cell(number(child.wants)),
-        granted_cell(child.granted, child.wants, palette),
+        gets_cell(child.granted, child.wants, palette),
         cell(number(child.reserved)),
         cell(number(child.clients_count)),
         cell(""),
@@ -100,15 +93,13 @@ fn state_of_child(child: &ChildStatus, palette: Palette) -> Cell {
 
 /// The columns of child servers, apart from the reason.
 const CHILD: &[Column<ChildStatus>] = &[
-    ("child server", |it, palette| {
-        palette.cell(Tone::Strong, &it.child)
-    }),
+    ("child server", |it, palette| strong(&it.child, palette)),
     ("levels", |it, _| cell(it.height)),
     ("clients", |it, _| cell(number(it.clients_count))),
     ("wants", |it, _| cell(number(it.wants))),
     ("share", |it, _| cell(number(it.share))),
     ("granted", |it, palette| {
-        granted_cell(it.granted, it.wants, palette)
+        gets_cell(it.granted, it.wants, palette)
     }),
     ("reserved", |it, _| cell(number(it.reserved))),
     ("outstanding", |it, _| {
@@ -120,10 +111,9 @@ const CHILD: &[Column<ChildStatus>] = &[
 
 /// Writes everything about the child servers of a resource.
 pub(super) fn write_children(
-    out: &mut impl Write,
+    out: &mut Out<impl Write>,
     children: &[ChildStatus],
-    palette: Palette,
 ) -> io::Result<()> {
     let why: Column<ChildStatus> = ("why", |it, _| cell(&it.why));
-    reasoned_table::write(out, CHILD, 1..9, why, children, palette)
+    reasoned_table::write(out, CHILD, 1..9, why, children)
 }

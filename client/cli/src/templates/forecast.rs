@@ -13,6 +13,7 @@ use crate::documents::flags::Search;
 use crate::documents::{Change, Effect, counted, refusal};
 use crate::failure::Failure;
 use crate::granted::{number, span};
+use crate::output::{self, Out};
 use crate::templates::plan::{self, NAMED_MAX, NamedClient, Planned, ResourcePlan};
 
 /// Warnings that people are shown at most.
@@ -24,77 +25,104 @@ const CHILDREN_MAX: usize = 10;
 /// Reasons that are listed why clients are not named.
 const UNNAMED_MAX: usize = 3;
 
-/// Forecast of a change.
-#[derive(Debug, Default)]
-pub(crate) struct Forecast {
-    /// Name of the new document.
-    name: String,
-    warnings: Vec<Warning>,
-    /// The plan, or the reason why there is none. None: no server was asked.
-    plan: Option<Result<Planned, String>>,
-    /// Where the truth is, if no server reads the templates that change.
-    truth: Option<String>,
-    search: Search,
+/// Warns, and asks a server for the plan.
+pub(super) async fn effect(change: Change<'_, Located>, asks: bool) -> io::Result<Effect> {
+    let plan = match change.store {
+        Some(store) if asks => Some(plan::ask(store.common, &change.text, change.search).await),
+        _ => None,
+    };
+    let truth = match (change.store, &plan) {
+        (Some(store), Some(Ok(Planned { plan, .. }))) => {
+            plan::elsewhere(&plan.node, &plan.source, store)
+        }
+        // A server of an earlier release makes no plans, but says what it reads.
+        (Some(store), Some(Err(Failure::No(_)))) => plan::root_elsewhere(store).await,
+        _ => None,
+    };
+    let plan = plan.map(|plan| plan.map_err(|failure| failure.to_string()));
+    let known = plan.as_ref().and_then(|plan| plan.as_ref().ok());
+    let problem = plan.as_ref().and_then(|plan| plan.as_ref().err());
+    let unknown = match known {
+        Some(it) => it.plan.missing(span),
+        None => problem.map(|_| "no server says who holds leases".to_owned()),
+    };
+    let before = InForceBefore {
+        templates: change.old.map(|old| &old.templates),
+        in_use: match known {
+            Some(it) if truth.is_none() => &it.plan.resources,
+            _ => &[],
+        },
+        unknown: unknown.as_deref(),
+        was_in_force: change.was_in_force,
+    };
+    let mut effect = warned(change.name, &warnings(change.new, &before));
+    let mut out = output::buffer();
+    if let Some(truth) = &truth {
+        effect.refusal = Some(refusal(truth));
+        out.say(Tone::Bad, &line(truth))?;
+    }
+    if let Some(problem) = problem {
+        let problem = plain(problem).replace('\n', "; ");
+        let unknown = "only texts are compared; what clients would have is unknown";
+        out.say(Tone::Partial, &format!("{unknown}: {problem}"))?;
+    }
+    if let Some(known) = known {
+        write_plan(&mut out, known, change.search)?;
+    }
+    effect.text = out.into_inner();
+    let listed = known.map(|plan| match &change.search.resource {
+        None => plan.plan.resources.as_slice(),
+        Some(_) => plan.found.as_slice(),
+    });
+    let fields = json!({
+        "resources": listed,
+        "resources_unaffected": known.map(|it| it.plan.unchanged),
+        "resources_problem": problem,
+        "unheard_ms": known.and_then(|it| it.plan.unheard_ms),
+        "gone_children": known.map(|it| &it.plan.gone),
+        "resources_templates_source": known.map(|it| &it.plan.source),
+    });
+    output::extend(&mut effect.json, fields);
+    Ok(effect)
 }
 
-impl Forecast {
-    /// Warns, and asks a server for the plan.
-    pub(super) async fn new(change: Change<'_, Located>, asks: bool) -> Self {
-        let plan = match change.store {
-            Some(store) if asks => Some(plan::ask(store.common, &change.text, change.search).await),
-            _ => None,
-        };
-        let truth = match (change.store, &plan) {
-            (Some(store), Some(Ok(Planned { plan, .. }))) => {
-                plan::elsewhere(&plan.node, &plan.source, store)
-            }
-            // A server of an earlier release makes no plans, but says what it reads.
-            (Some(store), Some(Err(Failure::No(_)))) => plan::root_elsewhere(store).await,
-            _ => None,
-        };
-        let known = plan.as_ref().and_then(|plan| plan.as_ref().ok());
-        let unknown = plan.as_ref().and_then(|plan| match plan {
-            Ok(it) => it.plan.missing(span),
-            Err(_) => Some("no server says who holds leases".to_owned()),
-        });
-        let before = InForceBefore {
-            templates: change.old.map(|old| &old.templates),
-            in_use: match known {
-                Some(it) if truth.is_none() => &it.plan.resources,
-                _ => &[],
-            },
-            unknown: unknown.as_deref(),
-            was_in_force: change.was_in_force,
-        };
-        Self {
-            name: change.name.to_owned(),
-            warnings: warnings(change.new, &before),
-            truth,
-            plan: plan.map(|plan| plan.map_err(|failure| failure.to_string())),
-            search: change.search.clone(),
-        }
-    }
-
-    fn planned(&self) -> Option<&Planned> {
-        self.plan.as_ref()?.as_ref().ok()
-    }
-
-    fn line(&self, warning: &Warning) -> String {
-        let (name, problem) = (&self.name, &warning.problem);
+/// Returns the effect of warnings.
+fn warned(name: &str, warnings: &[Warning]) -> Effect {
+    let said = |warning: &Warning| {
+        let problem = &warning.problem;
         let (line, column) = (problem.line, problem.column);
         let stands = match warning.stands {
             true => " (so it is in force already)",
             false => "",
         };
         format!("{name}:{line}:{column}: warning: {problem}{stands}")
+    };
+    let tone = |it: &Warning| match it.needs_force() {
+        true => Tone::Bad,
+        false => Tone::Partial,
+    };
+    let shown = warnings.iter().take(WARNINGS_SHOWN);
+    let mut lines: Vec<_> = shown.map(|it| (tone(it), said(it))).collect();
+    let more = warnings.len().saturating_sub(WARNINGS_SHOWN);
+    if more > 0 {
+        lines.push((Tone::Plain, format!("and {} more", counted_warnings(more))));
     }
-}
-
-/// Returns all warnings in one text. None: there are none.
-fn text(warnings: &[Warning]) -> Option<String> {
-    let said = warnings.iter().take(PROBLEMS_SHOWN_MAX);
-    let said: Vec<String> = said.map(|it| it.problem.to_string()).collect();
-    (!said.is_empty()).then(|| said.join("\n"))
+    let mut forced = warnings.iter().filter(|it| it.needs_force());
+    let first = forced.next().map(said);
+    let more = match forced.count() {
+        0 => String::new(),
+        count => format!(" (and {} more)", counted_warnings(count)),
+    };
+    let listed = warnings.iter().take(PROBLEMS_SHOWN_MAX);
+    let texts = listed.clone().map(|it| it.problem.to_string());
+    let text = Some(texts.collect::<Vec<_>>().join("\n")).filter(|_| !warnings.is_empty());
+    let listed: Vec<Value> = listed.map(Warning::to_json).collect();
+    Effect {
+        warnings: lines,
+        refusal: first.map(|first| refusal(&format!("{first}{more}"))),
+        json: json!({"warning": text, "warnings": listed}),
+        ..Effect::default()
+    }
 }
 
 fn counted_warnings(count: usize) -> String {
@@ -102,87 +130,15 @@ fn counted_warnings(count: usize) -> String {
     format!("{count} warning{s}")
 }
 
-impl Effect for Forecast {
-    fn write_warnings(&self, out: &mut impl Write, palette: Palette) -> io::Result<()> {
-        for warning in self.warnings.iter().take(WARNINGS_SHOWN) {
-            let tone = if warning.needs_force() {
-                Tone::Bad
-            } else {
-                Tone::Partial
-            };
-            let line = self.line(warning);
-            writeln!(out, "{}", palette.paint(tone, &plain(&line)))?;
-        }
-        let more = self.warnings.len().saturating_sub(WARNINGS_SHOWN);
-        if more > 0 {
-            writeln!(out, "and {} more", counted_warnings(more))?;
-        }
-        Ok(())
-    }
-
-    fn refusal(&self) -> Option<String> {
-        let unread = self.truth.as_deref().map(refusal);
-        unread.or_else(|| {
-            let mut forced = self.warnings.iter().filter(|it| it.needs_force());
-            let first = self.line(forced.next()?);
-            let more = match forced.count() {
-                0 => String::new(),
-                count => format!(" (and {} more)", counted_warnings(count)),
-            };
-            Some(refusal(&format!("{first}{more}")))
-        })
-    }
-
-    fn write(&self, out: &mut impl Write, palette: Palette) -> io::Result<()> {
-        if let Some(truth) = &self.truth {
-            writeln!(out, "{}", palette.paint(Tone::Bad, &line(truth)))?;
-        }
-        match &self.plan {
-            None => Ok(()),
-            Some(Err(problem)) => {
-                let problem = plain(problem).replace('\n', "; ");
-                let message = format!(
-                    "only texts are compared; what clients would have is unknown: {problem}"
-                );
-                writeln!(out, "{}", palette.paint(Tone::Partial, &message))
-            }
-            Some(Ok(plan)) => write_plan(out, plan, &self.search, palette),
-        }
-    }
-
-    fn to_json(&self) -> Value {
-        let plan = self.planned();
-        let listed = plan.map(|plan| match &self.search.resource {
-            None => plan.plan.resources.as_slice(),
-            Some(_) => plan.found.as_slice(),
-        });
-        json!({
-            "warning": text(&self.warnings),
-            "warnings": self.warnings.iter().take(PROBLEMS_SHOWN_MAX).map(Warning::to_json).collect::<Value>(),
-            "needs_force": self.refusal().is_some(),
-            "resources": listed,
-            "resources_unaffected": plan.map(|it| it.plan.unchanged),
-            "resources_problem": self.plan.as_ref().and_then(|plan| plan.as_ref().err()),
-            "unheard_ms": plan.and_then(|it| it.plan.unheard_ms),
-            "gone_children": plan.map(|it| &it.plan.gone),
-            "resources_templates_source": plan.map(|it| &it.plan.source),
-        })
-    }
-}
-
-fn write_plan(
-    out: &mut impl Write,
-    Planned { plan, found }: &Planned,
-    search: &Search,
-    palette: Palette,
-) -> io::Result<()> {
+fn write_plan(out: &mut Out<impl Write>, planned: &Planned, search: &Search) -> io::Result<()> {
+    let Planned { plan, found } = planned;
     let who = &line(&plan::planner(&plan.node, &plan.source)).into_owned();
     if let Some(text) = plan.missing(span) {
-        writeln!(out, "{}", palette.paint(Tone::Partial, &line(&text)))?;
+        out.say(Tone::Partial, &line(&text))?;
     }
     if let Some(resource) = &search.resource {
         return match found {
-            Some(found) => write_resource(out, found, Some(search), palette),
+            Some(found) => write_resource(out, found, Some(search)),
             None => {
                 let resource = line(resource);
                 writeln!(out, "{resource} is not in use at {who}, or does not change")
@@ -197,7 +153,7 @@ fn write_plan(
     }
     writeln!(out, "in use at {who}:")?;
     for resource in plan.resources.iter().take(NAMED_MAX) {
-        write_resource(out, resource, None, palette)?;
+        write_resource(out, resource, None)?;
     }
     let more = plan.resources.len().saturating_sub(NAMED_MAX);
     if more > 0 {
@@ -213,10 +169,9 @@ fn write_plan(
 }
 
 fn write_resource(
-    out: &mut impl Write,
+    out: &mut Out<impl Write>,
     plan: &ResourcePlan,
     search: Option<&Search>,
-    palette: Palette,
 ) -> io::Result<()> {
     let root = &plan.root;
     let to = |before: f64, after: Option<f64>| match after {
@@ -224,10 +179,10 @@ fn write_resource(
         Some(after) => format!("{} → {}", number(before), number(after)),
         None => format!("{} → none", number(before)),
     };
+    let id = out.paint(Tone::Strong, &line(&root.resource_id));
     writeln!(
         out,
-        "  {}  capacity {}  wants {}  granted {}  reserved {}  clients {}",
-        palette.paint(Tone::Strong, &line(&root.resource_id)),
+        "  {id}  capacity {}  wants {}  granted {}  reserved {}  clients {}",
         to(root.capacity, root.planned_capacity),
         number(root.wants),
         to(root.granted, Some(root.planned)),
@@ -235,26 +190,26 @@ fn write_resource(
         root.clients_count
     )?;
     for (tone, text) in words(plan) {
-        writeln!(out, "    {}", palette.paint(tone, &line(&text)))?;
+        out.say(tone, &format!("    {}", line(&text)))?;
     }
-    write_children(out, plan, palette)?;
+    write_children(out, plan)?;
     match search.map(|search| &search.client) {
         Some(Some(text)) if plan.holders.is_empty() => {
             writeln!(out, "    no client has {:?} in its name", line(text))
         }
-        Some(_) => write_clients(out, plan.holders.iter(), palette),
+        Some(_) => write_clients(out, plan.holders.iter()),
         None => {
             let (losing, gaining) = (&plan.losing, &plan.gaining);
-            write_clients(out, losing.iter().chain(gaining), palette)?;
+            write_clients(out, losing.iter().chain(gaining))?;
             let shown = (losing.len() + gaining.len()) as u64;
             let all = root.losing_count.saturating_add(root.gaining_count);
             match all.saturating_sub(shown) {
                 0 => Ok(()),
                 more => {
-                    let text = format!(
-                        "and {more} more; diff --resource ID lists all, --client TEXT those with it in their name"
-                    );
-                    writeln!(out, "    {}", palette.paint(Tone::Quiet, &text))
+                    let names = "--client TEXT those with it in their name";
+                    let text =
+                        format!("    and {more} more; diff --resource ID lists all, {names}");
+                    out.say(Tone::Quiet, &text)
                 }
             }
         }
@@ -265,21 +220,21 @@ fn write_resource(
 fn words(plan: &ResourcePlan) -> Vec<(Tone, String)> {
     let root = &plan.root;
     let mut words = Vec::new();
+    let mut say = |tone, text: String| words.push((tone, text));
     if let (Some(old), Some(new)) = (&root.template, &root.planned_template)
         && old != new
     {
         let text = format!("takes the template {new:?} instead of {old:?}");
-        words.push((Tone::Partial, text));
+        say(Tone::Partial, text);
     }
     match &root.planned_algorithm {
         None => {
-            let text =
-                "no template matches any more: its leases run down, and requests are refused";
-            words.push((Tone::Bad, text.to_owned()));
+            let then = "its leases run down, and requests are refused";
+            say(Tone::Bad, format!("no template matches any more: {then}"));
         }
-        Some(algorithm) if *algorithm != root.algorithm => {
-            let text = format!("divided by {algorithm} instead of {}", root.algorithm);
-            words.push((Tone::Partial, text));
+        Some(new) if *new != root.algorithm => {
+            let text = format!("divided by {new} instead of {}", root.algorithm);
+            say(Tone::Partial, text);
         }
         Some(_) => {}
     }
@@ -292,9 +247,9 @@ fn words(plan: &ResourcePlan) -> Vec<(Tone, String)> {
             false => format!(" of {}", root.clients_count),
         };
         let s = if known == 1 && of.is_empty() { "" } else { "s" };
-        let text =
-            format!("{known}{of} client{s}: losing {losing}, gaining {gaining}, unchanged {same}");
-        words.push((tone, text));
+        let all = format!("{known}{of} client{s}");
+        let text = format!("{all}: losing {losing}, gaining {gaining}, unchanged {same}");
+        say(tone, text);
     }
     let within = plan.holds_in_ms.map(|it| format!("within {}", span(it)));
     let last = "when the last lease that shrinks has ended";
@@ -302,30 +257,32 @@ fn words(plan: &ResourcePlan) -> Vec<(Tone, String)> {
     let at_most = at_most.map(|it| format!("in {it}, {last}"));
     let times: Vec<String> = within.into_iter().chain(at_most).collect();
     if !times.is_empty() {
-        let text = format!("this holds {}", times.join("; at the latest "));
-        words.push((Tone::Partial, text));
+        let times = times.join("; at the latest ");
+        say(Tone::Partial, format!("this holds {times}"));
     }
     if let Some(learning) = root.learning_remaining_ms.map(span) {
         let then = "nothing grows before, and holders that have not reported are missing";
         let text = format!("learning mode for up to {learning}: {then}");
-        words.push((Tone::Partial, text));
+        say(Tone::Partial, text);
     }
-    let mut say = |text| words.push((Tone::Partial, text));
     let cut = root.cut_wants_count;
     if cut > 0 {
         let then = "they may get more than planned, and others less";
-        say(format!("{cut} want more than counts now: {then}"));
+        let text = format!("{cut} want more than counts now: {then}");
+        say(Tone::Partial, text);
     }
     let estimated = plan.estimated.first();
     let also = estimated.map(|it| format!("; below {it}, too, so all amounts are estimates"));
     if also.is_some() || root.children.iter().any(plan::is_cut) {
         let also = also.unwrap_or_default();
-        say(format!("subclients_max: not all clients count{also}"));
+        let text = format!("subclients_max: not all clients count{also}");
+        say(Tone::Partial, text);
     }
     words
 }
 
-fn write_children(out: &mut impl Write, plan: &ResourcePlan, palette: Palette) -> io::Result<()> {
+fn write_children(out: &mut Out<impl Write>, plan: &ResourcePlan) -> io::Result<()> {
+    let palette = out.palette;
     let mut children: Vec<_> = plan.root.children.iter().collect();
     if children.is_empty() {
         return Ok(());
@@ -342,7 +299,7 @@ fn write_children(out: &mut impl Write, plan: &ResourcePlan, palette: Palette) -
             false => &number(child.clients_count),
         };
         table.add([
-            palette.cell(Tone::Strong, line(&child.child)),
+            palette.cell(Tone::Strong, &child.child),
             cell(clients),
             cell(number(child.wants)),
             cell(number(child.granted)),
@@ -356,7 +313,7 @@ fn write_children(out: &mut impl Write, plan: &ResourcePlan, palette: Palette) -
     }
     for (child, problem) in plan.unnamed.iter().take(UNNAMED_MAX) {
         let text = format!("the clients of {child} are not known: {problem}");
-        writeln!(out, "    {}", palette.paint(Tone::Partial, &line(&text)))?;
+        out.say(Tone::Partial, &format!("    {}", line(&text)))?;
     }
     let (more, s) = counted(plan.unnamed.len().saturating_sub(UNNAMED_MAX));
     if more > 0 {
@@ -366,10 +323,10 @@ fn write_children(out: &mut impl Write, plan: &ResourcePlan, palette: Palette) -
 }
 
 fn write_clients<'a>(
-    out: &mut impl Write,
+    out: &mut Out<impl Write>,
     clients: impl Iterator<Item = &'a NamedClient>,
-    palette: Palette,
 ) -> io::Result<()> {
+    let palette = out.palette;
     let mut clients = clients.peekable();
     if clients.peek().is_none() {
         return Ok(());
@@ -378,12 +335,12 @@ fn write_clients<'a>(
     let mut table = Table::new(header, 2..5, palette).in_lines(4);
     for NamedClient { server, client } in clients {
         table.add([
-            palette.cell(Tone::Strong, line(&client.holder)),
-            cell(line(server)),
+            palette.cell(Tone::Strong, &client.holder),
+            cell(server),
             cell(number(client.wants)),
             cell(number(client.granted)),
             changed(client.granted, client.planned, palette),
-            cell(line(&client.why)),
+            cell(&client.why),
         ]);
     }
     table.write(out)
@@ -405,7 +362,7 @@ mod tests {
     use super::*;
 
     /// A forecast of templates with these globs and the capacity 0. Only the first one is in force.
-    fn forecast(globs: &[String]) -> Forecast {
+    fn forecast(globs: &[String]) -> Effect {
         let located = |globs: &[String]| {
             let mut text = "resources:".to_owned();
             for glob in globs {
@@ -421,18 +378,13 @@ mod tests {
             templates: Some(&old),
             ..InForceBefore::default()
         };
-        Forecast {
-            name: "t.yaml".to_owned(),
-            warnings: warnings(&located(globs), &before),
-            ..Forecast::default()
-        }
+        warned("t.yaml", &warnings(&located(globs), &before))
     }
 
-    fn written(forecast: &Forecast) -> String {
-        let mut out = Vec::new();
-        let palette = Palette { on: false };
-        forecast.write_warnings(&mut out, palette).unwrap();
-        String::from_utf8(out).unwrap()
+    fn written(forecast: &Effect) -> String {
+        let mut out = output::buffer();
+        forecast.write_warnings(&mut out).unwrap();
+        String::from_utf8(out.into_inner()).unwrap()
     }
 
     #[test]
@@ -448,13 +400,13 @@ mod tests {
             )
         );
         assert_eq!(
-            found.refusal().unwrap(),
+            found.refusal.as_deref().unwrap(),
             format!(
                 "nothing was written. t.yaml:3:34: warning: template 2 (\"b\"): {is_zero} (and 1 warning \
                  more). Correct it; or, if it is intended, give --force, which --yes does not imply"
             )
         );
-        let json = &found.to_json()["warnings"];
+        let json = &found.json["warnings"];
         assert_eq!(json[1]["kind"], "no_capacity");
         assert_eq!(
             (&json[1]["line"], &json[1]["template"]),

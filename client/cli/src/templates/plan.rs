@@ -13,7 +13,7 @@ use crate::caller::named_servers::NamedServers;
 use crate::common::Common;
 use crate::documents::Store;
 use crate::documents::flags::Search;
-use crate::failure::Failure;
+use crate::failure::{Failure, Result};
 
 /// The node that decides, unless --server names one: the default name of a node.
 const ROOT: &str = "etcd:///root";
@@ -28,7 +28,7 @@ const CLIENTS_MAX: usize = 100_000;
 /// Returns where the truth is, if a server goes by templates from `source` and not by those of a store. Of a file only
 /// the name is compared: the path may lead there from elsewhere.
 pub(super) fn elsewhere(node: &str, source: &str, store: &Store<'_>) -> Option<String> {
-    let place = store.name();
+    let place = store.name.as_str();
     let is_same = match [source, place].map(DocumentPlace::from_str) {
         [Ok(DocumentPlace::File(own)), Ok(DocumentPlace::File(other))] => {
             own.file_name() == other.file_name()
@@ -52,7 +52,7 @@ pub(super) struct Planned {
 }
 
 /// Returns a caller of the root, and whether etcd says where that is.
-fn root(common: &Common) -> Result<(MasterCaller, bool), Failure> {
+fn root(common: &Common) -> Result<(MasterCaller, bool)> {
     let mut common = common.clone();
     let is_looked_up = common.server.is_empty() && matches!(common.etcd(), Ok(Some(_)));
     if is_looked_up {
@@ -78,11 +78,7 @@ pub(super) async fn root_elsewhere(store: &Store<'_>) -> Option<String> {
 /// # Errors
 ///
 /// If there is none, with the reason.
-pub(super) async fn ask(
-    common: &Common,
-    templates: &str,
-    search: &Search,
-) -> Result<Planned, Failure> {
+pub(super) async fn ask(common: &Common, templates: &str, search: &Search) -> Result<Planned> {
     let (caller, is_root_looked_up) = root(common)?;
     let mut request = PlanRequest {
         templates: Some(templates.to_owned()),
@@ -107,7 +103,7 @@ pub(super) async fn ask(
 }
 
 /// Asks the root, and then the servers below it.
-async fn through_tree(root: &MasterCaller, request: PlanRequest) -> Result<TreePlan, Failure> {
+async fn through_tree(root: &MasterCaller, request: PlanRequest) -> Result<TreePlan> {
     let answer = pages(root.clone(), request.clone()).await?;
     let servers = NamedServers::below(root);
     let mut plan = TreePlan::of_root(answer, request);
@@ -122,7 +118,7 @@ async fn through_tree(root: &MasterCaller, request: PlanRequest) -> Result<TreeP
 }
 
 /// Reads all pages of the master's plan.
-async fn pages(caller: MasterCaller, mut request: PlanRequest) -> Result<PlanResponse, Failure> {
+async fn pages(caller: MasterCaller, mut request: PlanRequest) -> Result<PlanResponse> {
     let mut all = page(&caller, &request).await?;
     for _page in 0..PAGES_MAX {
         let Some(token) = all.next_token.take() else {
@@ -155,7 +151,7 @@ async fn pages(caller: MasterCaller, mut request: PlanRequest) -> Result<PlanRes
 }
 
 /// Reads a page of the master's plan.
-async fn page(caller: &MasterCaller, request: &PlanRequest) -> Result<PlanResponse, Failure> {
+async fn page(caller: &MasterCaller, request: &PlanRequest) -> Result<PlanResponse> {
     let answer = caller.plan(request).await?;
     let problem = || format!("{} is not the master, and knows of none", answer.node);
     match answer.is_master {

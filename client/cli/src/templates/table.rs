@@ -3,17 +3,15 @@
 use doorward_engine::amount::Amount;
 use doorward_engine::claims::Subclients;
 use doorward_engine::templates::{Template, Templates};
-use doorward_pages::terminal::{Column, Palette, Table, Tone, cell};
+use doorward_pages::terminal::{Column, Palette, Table, cell};
 use doorward_proto::admin::v1::TemplateStatus;
 use doorward_session::time::millis;
 use serde_json::{Value, json};
 
-use crate::granted::{number, span};
+use crate::granted::{number, span, strong};
 
 const COLUMNS: &[Column<TemplateStatus>] = &[
-    ("glob", |it, palette| {
-        palette.cell(Tone::Strong, &it.identifier_glob)
-    }),
+    ("glob", |it, palette| strong(&it.identifier_glob, palette)),
     ("algorithm", |it, _| cell(&it.kind)),
     ("capacity", |it, _| cell(capacity(it))),
     ("safe", |it, _| {

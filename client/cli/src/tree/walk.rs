@@ -6,17 +6,14 @@ use doorward_proto::tree::TreeWalk;
 
 use crate::caller::MasterCaller;
 use crate::caller::named_servers::NamedServers;
-use crate::failure::Failure;
+use crate::failure::Result;
 
 /// Servers in all, asked or not.
 const PLACES_MAX: usize = 10_000;
 
 /// Walks from the master of the servers that are given, each server before those below it. The request asks for one
 /// resource, or for none.
-pub(crate) async fn walk(
-    caller: &MasterCaller,
-    request: &GetStatusRequest,
-) -> Result<Vec<Place>, Failure> {
+pub(crate) async fn walk(caller: &MasterCaller, request: &GetStatusRequest) -> Result<Vec<Place>> {
     let first = ask(caller.clone(), request.clone()).await?;
     let (servers, mut walk) = (
         NamedServers::below(caller),
@@ -33,7 +30,7 @@ pub(crate) async fn walk(
     }
 }
 
-async fn ask(caller: MasterCaller, request: GetStatusRequest) -> Result<Status, Failure> {
+async fn ask(caller: MasterCaller, request: GetStatusRequest) -> Result<Status> {
     let is_of_servers = request.without_resources;
     let status = caller.status(request, false).await?;
     if !status.address.is_empty() || !is_of_servers {

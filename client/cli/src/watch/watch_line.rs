@@ -6,48 +6,32 @@ use std::mem::Discriminant;
 use std::time::Duration;
 
 use doorward::{Capacity, Holding, LimitedBy, Resource, ResourceError, Source};
-use serde::Serialize;
+use serde_json::json;
 
 use crate::common::{Common, Output};
-use crate::failure::Failure;
+use crate::failure::Result;
 use crate::flags::WatchFlags;
 use crate::granted::{amount_of, millis, number, tone_of};
 use crate::output;
-use crate::why::{Explanation, HoldingOutput, LEARNING_ADVICE};
+use crate::why::{self, LEARNING_ADVICE};
 use doorward_clock::wall;
 use doorward_pages::numbers::typed_span as span;
-use doorward_pages::terminal::{Palette, Tone};
+use doorward_pages::terminal::Tone;
 
-/// A line, as `--output json` prints it. Its field names are an interface.
-#[derive(Serialize)]
-struct WatchOutput<'a> {
-    /// Milliseconds since the Unix epoch.
-    time_ms: u64,
-    #[serde(flatten)]
-    holding: HoldingOutput<'a>,
-    /// Time until the capacity changes without another answer. Absent: it does not.
-    changes_in_ms: Option<u64>,
-    /// Capacity after that change; -1: no limit.
-    capacity_then: f64,
-    /// Start of the problem, in milliseconds since the Unix epoch.
-    problem_since_ms: Option<u64>,
-}
-
-/// Content of the last line.
-#[derive(Clone, Copy, PartialEq)]
-struct Printed {
-    capacity: Capacity,
-    source: Source,
-    limited_by: Option<LimitedBy>,
-    wants: f64,
-    problem: Option<Discriminant<ResourceError>>,
-}
+/// Content of a line: the capacity, where it is from, why it is no more, what is wanted, and the problem.
+type Printed = (
+    Capacity,
+    Source,
+    Option<LimitedBy>,
+    f64,
+    Option<Discriminant<ResourceError>>,
+);
 
 /// Prints lines, and remembers what they said.
 pub(super) struct Printer<'a> {
-    common: &'a Common,
-    flags: &'a WatchFlags,
-    palette: Palette,
+    pub(super) common: &'a Common,
+    pub(super) flags: &'a WatchFlags,
+    pub(super) resource: &'a Resource,
     printed: Option<Printed>,
     /// Start of the problem.
     since: Option<Duration>,
@@ -56,11 +40,11 @@ pub(super) struct Printer<'a> {
 }
 
 impl<'a> Printer<'a> {
-    pub(super) fn new(common: &'a Common, flags: &'a WatchFlags) -> Self {
+    pub(super) fn new(common: &'a Common, flags: &'a WatchFlags, resource: &'a Resource) -> Self {
         Self {
             common,
             flags,
-            palette: common.color.of_stdout(),
+            resource,
             printed: None,
             since: None,
             advised: false,
@@ -68,19 +52,16 @@ impl<'a> Printer<'a> {
     }
 
     /// A line, if it says something new.
-    pub(super) fn print_if_new(
-        &mut self,
-        resource: &Resource,
-        holding: &Holding,
-    ) -> Result<(), Failure> {
-        if self.printed == Some(printed(resource, holding)) {
+    pub(super) fn print_if_new(&mut self, holding: &Holding) -> Result {
+        if self.printed == Some(printed(self.resource, holding)) {
             return Ok(());
         }
-        self.print(resource, holding)
+        self.print(holding)
     }
 
     /// A line.
-    pub(super) fn print(&mut self, resource: &Resource, holding: &Holding) -> Result<(), Failure> {
+    pub(super) fn print(&mut self, holding: &Holding) -> Result {
+        let resource = self.resource;
         let problem = resource.problem();
         let is_first = self.printed.is_none() && holding.remaining.is_none();
         self.printed = Some(printed(resource, holding));
@@ -91,48 +72,51 @@ impl<'a> Printer<'a> {
             None if is_first => Some("no answer yet".to_owned()),
             None => None,
         };
-        self.write(resource.wants(), holding, problem)?;
-        let is_learning = Explanation::of_holding(holding).is_learning();
+        let wants = resource.wants();
+        let capacity = amount_of(holding.capacity);
+        // The field names are an interface.
+        let change = json!({
+            "time_ms": millis(now),
+            "resource": self.flags.ask.resource,
+            "wants": wants,
+            "capacity": capacity,
+            "source": match holding.source {
+                Source::Lease => "lease",
+                Source::Mode => "mode",
+            },
+            "expires_in_ms": holding.remaining.map(millis),
+            "limited_by": holding.limited_by.map(why::word),
+            "learning_for_ms": holding.learning_for.map(millis),
+            "problem": problem,
+            "changes_in_ms": holding.changes_in.map(millis),
+            "capacity_then": amount_of(holding.then),
+            "problem_since_ms": self.since.map(millis),
+        });
+        output::print(self.common, &change, |out| {
+            let has = out.paint(tone_of(capacity, wants), &number(capacity));
+            let time = out.paint(Tone::Quiet, &clock(now));
+            let because = because(holding, problem.as_deref(), self.since);
+            writeln!(out, "{time}  {has} of {}  ({because})", number(wants))
+        })?;
+        let is_learning = holding.limited_by.is_some_and(LimitedBy::is_learning);
         if is_learning && !self.advised && self.common.output != Output::Json {
             self.advised = true;
-            let advice = self.palette.paint(Tone::Quiet, LEARNING_ADVICE);
-            writeln!(output::stdout(), "{advice}")?;
+            output::stdout().say(Tone::Quiet, LEARNING_ADVICE)?;
         }
         Ok(())
-    }
-
-    fn write(&self, wants: f64, holding: &Holding, problem: Option<String>) -> Result<(), Failure> {
-        let mut out = output::stdout();
-        let now = wall();
-        if self.common.output == Output::Json {
-            let resource = &self.flags.ask.resource;
-            let change = WatchOutput {
-                time_ms: millis(now),
-                holding: HoldingOutput::new(resource, wants, holding, problem),
-                changes_in_ms: holding.changes_in.map(millis),
-                capacity_then: amount_of(holding.then),
-                problem_since_ms: self.since.map(millis),
-            };
-            return Ok(output::json(&mut out, &change)?);
-        }
-        let palette = self.palette;
-        let capacity = amount_of(holding.capacity);
-        let capacity = palette.paint(tone_of(capacity, wants), &number(capacity));
-        let time = palette.paint(Tone::Quiet, &clock(now));
-        let because = because(holding, problem.as_deref(), self.since);
-        let wants = number(wants);
-        Ok(writeln!(out, "{time}  {capacity} of {wants}  ({because})")?)
     }
 }
 
 fn printed(resource: &Resource, holding: &Holding) -> Printed {
-    Printed {
-        capacity: holding.capacity,
-        source: holding.source,
-        limited_by: holding.limited_by,
-        wants: resource.wants(),
-        problem: resource.problem().as_ref().map(std::mem::discriminant),
-    }
+    let problem = resource.problem().as_ref().map(std::mem::discriminant);
+    let (capacity, source) = (holding.capacity, holding.source);
+    (
+        capacity,
+        source,
+        holding.limited_by,
+        resource.wants(),
+        problem,
+    )
 }
 
 /// Returns the reason for the capacity, its end, and the problem.
@@ -161,7 +145,7 @@ fn because(holding: &Holding, problem: Option<&str>, since: Option<Duration>) ->
         }
     }
     let mut said = parts.join(", ");
-    let words = Explanation::of_holding(holding).words();
+    let words = why::words(holding.limited_by, holding.learning_for);
     let problem = problem.map(|problem| match since {
         Some(since) => format!("since {}: {problem}", clock(since)),
         None => problem.to_owned(),

@@ -4,11 +4,8 @@ use super::*;
 
 #[track_caller]
 fn check(limit: Option<LimitedBy>, millis: Option<u64>, words: Option<&str>) {
-    let why = Explanation {
-        limited_by: limit,
-        learning_for: millis.map(Duration::from_millis),
-    };
-    assert_eq!(why.words().as_deref(), words, "{limit:?} {millis:?}");
+    let said = super::words(limit, millis.map(Duration::from_millis));
+    assert_eq!(said.as_deref(), words, "{limit:?} {millis:?}");
 }
 
 #[test]

@@ -23,7 +23,6 @@ fn the_help_names_every_command_and_exit_code_and_options_every_variable() {
         "watch",
         "release",
         "status",
-        "shell",
         "templates",
         "completions",
         "demo",

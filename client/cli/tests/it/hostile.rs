@@ -8,7 +8,7 @@ use doorward_proto::doorman::refusal::Reason;
 use serde_json::Value;
 
 use crate::fake_server::{FakeServer, Master, Play};
-use crate::{doorward, run};
+use crate::run;
 
 /// Clears the screen, rings, goes back, ends the line, turns the direction, hides, and is an 8-bit escape.
 const EVIL: &str = "\u{1b}[2J\u{1b}]0;title\u{7}\r\nFAKE\u{8}\u{202e}gpj\u{200b}\u{9b}31m";
@@ -201,31 +201,6 @@ fn a_master_at_no_address_is_shown_so_that_it_can_be_seen() {
         &["watch", "r", "5", "--for", "1s", "--timeout", "1s"],
     ] {
         check_visible(&run(&server.address, arguments), &arguments.join(" "));
-    }
-}
-
-#[test]
-fn the_shell_shows_what_cannot_be_seen() {
-    for play in [
-        Play {
-            refused: Some((Reason::TooMany, "no")),
-            ..play()
-        },
-        Play {
-            failing: Some(tonic::Code::Internal),
-            ..play()
-        },
-        Play {
-            master: Master::At(evil("m:1")),
-            ..play()
-        },
-    ] {
-        let server = FakeServer::start(play);
-        let mut command = doorward();
-        command.args(["--server", &server.address, "--timeout", "2s", "shell"]);
-        let script = "get ann r 5\nshow\nrelease ann r\n";
-        let output = command.write_stdin(script).output().unwrap();
-        check_visible(&output, "shell");
     }
 }
 

@@ -392,10 +392,10 @@ fn release_says_what_became_of_each_resource_and_fails_if_one_was_not_released()
     check_exit(&output, 1);
     assert_eq!(
         stdout(&output),
-        "u: what a held is released\n\
-         r: a held nothing\n\
+        "r: a held nothing\n\
          s: NOT released, since a newer request of a was seen; try again\n\
-         t: the server does not say what became of it: it is of an older version, or this is not a resource id\n"
+         t: the server does not say what became of it: it is of an older version, or this is not a resource id\n\
+         u: what a held is released\n"
     );
     let output = run(
         &server.address,
@@ -433,8 +433,8 @@ fn release_says_that_a_client_that_may_live_has_a_while_to_be_heard() {
     let said = printed(&server.address, &["release", "a", "r", "s"]);
     assert_eq!(
         said,
-        "s: what a held is released\n\
-         r: what a held is free in 7 s, unless a lives and asks before\n"
+        "r: what a held is free in 7 s, unless a lives and asks before\n\
+         s: what a held is released\n"
     );
     let output = run(&server.address, &["release", "a", "r", "--output", "json"]);
     let shown: Value = serde_json::from_str(&stdout(&output)).unwrap();

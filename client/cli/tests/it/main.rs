@@ -19,7 +19,6 @@ mod plans;
 mod rule_documents;
 mod rule_instances;
 mod rules;
-mod shell;
 mod status;
 mod template_edit;
 mod template_warnings;

@@ -54,9 +54,9 @@ async fn a_change_is_told_rule_by_rule() {
              ~ login unmatched allow → reject\n  \
              + login.ip added: limit 3/s, cost 2, shadow_mode true, name ip\n  \
              - login.ip_10.* removed: limit unlimited\n  \
-             ~ login.tenant_acme.path soft_limit none → 4, ban none → beyond 9/min, until 1h after its interval, scope local → \
-             shared, on_failure open → safe\n  \
-             ~ login.user limit 10/min → 20/min token_bucket, burst none → 7, action reject → wait\n",
+             ~ login.tenant_acme.path soft_limit none → 4; ban none → beyond 9/min, until 1h after its interval; scope local → \
+             shared; on_failure open → safe\n  \
+             ~ login.user limit 10/min → 20/min token_bucket; burst none → 7; action reject → wait\n",
         );
         let remark = format!("# Ours.\n{}", desk.show());
         check_diff(&desk, &remark, "no rule changes in meaning\n");

@@ -1,6 +1,7 @@
 //! Two documents, and the lines that say how they differ.
 
 use super::*;
+use crate::documents::parts::changes;
 
 fn templates(list: &[(&str, &str)]) -> Templates {
     let mut text = String::from("resources:\n");
@@ -22,11 +23,8 @@ fn templates(list: &[(&str, &str)]) -> Templates {
 
 #[track_caller]
 fn check(old: &[(&str, &str)], new: &[(&str, &str)], expected: &[&str]) {
-    let lines = changes(&templates(old), &templates(new));
-    let lines: Vec<String> = lines
-        .iter()
-        .map(|line| format!("{} {}", line.sign, line.text))
-        .collect();
+    let lines = changes(&of(&templates(old)), &of(&templates(new)), true);
+    let lines: Vec<String> = lines.iter().map(ToString::to_string).collect();
     assert_eq!(lines, expected);
 }
 
@@ -42,8 +40,8 @@ fn templates_come_and_go() {
         &[("a", "")],
         &[("b", "")],
         &[
-            "- \"a\" removed: FAIR_SHARE, capacity 100, lease_length 1m, refresh_interval 5s",
-            "+ \"b\" added at place 1: FAIR_SHARE, capacity 100, lease_length 1m, \
+            "- \"a\" removed: kind FAIR_SHARE, capacity 100, lease_length 1m, refresh_interval 5s",
+            "+ \"b\" added at place 1: kind FAIR_SHARE, capacity 100, lease_length 1m, \
                  refresh_interval 5s",
         ],
     );
@@ -61,11 +59,10 @@ fn every_field_that_differs_is_reported() {
                  decay_factor, value: '1'}]}",
         )],
         &[
-            "~ \"a\" capacity 100 → 100.0000001; safe_capacity dynamic → unlimited; wants_max none → 20; \
-                 subclients_max none → 500; kind \
-                 FAIR_SHARE → PRIORITY_BANDS; lease_length 1m → 30s; refresh_interval 5s → 2s \
-                 500ms; learning_mode_duration 1m → 30s; shrink acknowledged → immediate; \
-                 decay_factor 0.5 → 1; min_share.3 none → 0.5; description changed",
+            "~ \"a\" kind FAIR_SHARE → PRIORITY_BANDS; capacity 100 → 100.0000001; safe_capacity dynamic → unlimited; \
+                 wants_max none → 20; subclients_max none → 500; lease_length 1m → 30s; refresh_interval 5s → 2s \
+                 500ms; learning_mode_duration 1m → 30s; description \"\" → \"new\"; shrink acknowledged → immediate; \
+                 decay_factor 0.5 → 1; min_share.3 none → 0.5",
         ],
     );
 }
@@ -85,7 +82,7 @@ fn what_comes_between_moves_nothing() {
         &[("db/*/reads", ""), ("*", "")],
         &[("db/eu/*", ""), ("db/*/reads", ""), ("*", "")],
         &[
-            "+ \"db/eu/*\" added at place 1: FAIR_SHARE, capacity 100, lease_length 1m, \
+            "+ \"db/eu/*\" added at place 1: kind FAIR_SHARE, capacity 100, lease_length 1m, \
                  refresh_interval 5s",
         ],
     );
