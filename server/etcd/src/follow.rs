@@ -43,18 +43,6 @@ impl Range {
         }
     }
 
-    fn get_options(&self) -> Option<GetOptions> {
-        matches!(self, Self::Prefix(_)).then(|| GetOptions::new().with_prefix())
-    }
-
-    fn watch_options(&self, from: i64) -> WatchOptions {
-        let options = WatchOptions::new().with_start_revision(from);
-        match self {
-            Self::Key(_) => options,
-            Self::Prefix(_) | Self::Children(_) => options.with_prefix(),
-        }
-    }
-
     /// Returns whether a key that the watch reports is in the range.
     fn has(&self, key: &str) -> bool {
         match self {
@@ -221,7 +209,11 @@ impl Follower {
         } else {
             self.apply(view, Some(asked_at));
         }
-        let (key, options) = (self.range.key().to_owned(), self.range.watch_options(from));
+        let (key, options) = (self.range.key().to_owned(), WatchOptions::new());
+        let options = match self.range {
+            Range::Key(_) => options.with_start_revision(from),
+            _ => options.with_start_revision(from).with_prefix(),
+        };
         let mut stream = self
             .connection
             .call("watch", async move |client: &mut Client| {
@@ -252,12 +244,15 @@ impl Follower {
     /// The range as it is, by a majority of the members, and when that was asked: it was so later
     /// than that.
     async fn read(&mut self) -> Result<(RangeView, Instant), Error> {
-        let (key, options) = (self.range.key().to_owned(), self.range.get_options());
-        let asked_at = Instant::now();
-        if let Range::Children(prefix) = &self.range {
-            let view = children::read(&mut self.connection, prefix).await?;
-            return Ok((view, asked_at));
-        }
+        let (key, asked_at) = (self.range.key().to_owned(), Instant::now());
+        let options = match self.range {
+            Range::Key(_) => None,
+            Range::Prefix(_) => Some(GetOptions::new().with_prefix()),
+            Range::Children(_) => {
+                let view = children::read(&mut self.connection, &key).await?;
+                return Ok((view, asked_at));
+            }
+        };
         let answer = self.connection.get("get", key, options).await?;
         Ok((RangeView::of_answer(&answer), asked_at))
     }
