@@ -75,7 +75,7 @@ impl RulesPlace {
     ///
     /// If there is no such directory, or no etcd. The text begins with the name of the flag.
     pub fn of(place: DocumentPlace, etcd: Option<Arc<EtcdConfig>>) -> Result<Self, String> {
-        match StoredPlace::of(place, etcd).map_err(|problem| format!("--rules {problem}"))? {
+        match StoredPlace::of("--rules", place, etcd)? {
             StoredPlace::File(path) if path.is_dir() => Ok(Self::Directory(path, POLL_INTERVAL)),
             StoredPlace::File(path) => Err(format!(
                 "--rules: {} is no directory; create it, or give etcd:PREFIX",
