@@ -9,7 +9,6 @@
 pub mod history;
 pub mod learning;
 pub mod listing;
-mod looking;
 pub mod model;
 pub mod readiness;
 mod server_state;

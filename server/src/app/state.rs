@@ -19,7 +19,6 @@ use crate::limits::ServerLimit;
 use crate::replica_handle::ReplicaHandle;
 use crate::state_directory::{Past, StateDirectory, StateError, Uncounted, write_marks};
 use crate::status::ServerState;
-use crate::transports::election::ElectionConfig;
 use crate::transports::parent::ParentTransportConfig;
 
 /// Names of the record and of the histories in the state directory.
@@ -94,7 +93,8 @@ pub(super) fn new(
     );
     let election = config.election.as_ref();
     state.needs_rules = config.doors.has_http;
-    Arc::new(state.riding_out(election.map_or(Duration::ZERO, ElectionConfig::rides_out)))
+    // Servers stay ready during an election: two TTLs are longer than it usually takes.
+    Arc::new(state.riding_out(election.map_or(Duration::ZERO, |it| 2 * it.ttl)))
 }
 
 /// Makes a server the master for ever, with what its last process has left. It keeps the directory until it ends.

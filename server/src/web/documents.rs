@@ -134,10 +134,7 @@ impl Site {
             return self.rules.store()?.write(domain, change).await;
         }
         let place = self.place(kind, &domain)?;
-        let mastership = self
-            .state
-            .node()
-            .look(|node, now| node.mastership(now).clone());
+        let mastership = self.state.node().mastership();
         if let (StoredPlace::File(_), Mastership::Elsewhere { master_address, .. }) =
             (&place, mastership)
         {

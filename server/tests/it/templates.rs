@@ -9,7 +9,7 @@ async fn new_templates_hold_for_the_next_request() {
     let server = start().await;
     let mut client = capacity(&server).await;
     get(&mut client, "a", vec![asked("fair/x", 500.0)]).await;
-    apply(server.state(), server.metrics(), templates_with(300.0)).await;
+    apply(server.state(), templates_with(300.0)).await;
     let asks = vec![asked_with("fair/x", 500.0, 100.0)];
     let response = get(&mut client, "a", asks).await;
     assert_eq!(only(&response).gets.capacity, 300.0);
@@ -20,7 +20,7 @@ async fn refused_templates_change_nothing_and_everyone_is_told() {
     let server = start().await;
     let mut client = capacity(&server).await;
     let problem = "t.yaml:3:5: template 1: capacity: is <missing>";
-    refuse(server.state(), server.metrics(), problem.to_owned());
+    refuse(server.state(), problem.to_owned());
     let response = get(&mut client, "a", vec![asked("fair/x", 500.0)]).await;
     assert_eq!(only(&response).gets.capacity, 100.0);
     let status = server.state().status(None, 0);
@@ -35,6 +35,6 @@ async fn refused_templates_change_nothing_and_everyone_is_told() {
     assert!(metrics.contains("doorward_template_loads_total{outcome=\"failed\"} 1\n"));
     assert_eq!(page(&server, "/readyz").await.0, 200, "it serves as before");
 
-    apply(server.state(), server.metrics(), templates_with(100.0)).await;
+    apply(server.state(), templates_with(100.0)).await;
     assert_eq!(server.state().status(None, 0).templates_problem, None);
 }
