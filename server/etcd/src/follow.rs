@@ -1,6 +1,6 @@
 //! A range of keys as it is now, and whenever it changes.
 //!
-//! A [`Follow`] reads the range, watches it from there, and hands on every state through a watch
+//! A follower reads the range, watches it from there, and hands on every state through a watch
 //! channel. A watch may be cancelled (by compaction, by a member that lost its leader), break, or go
 //! silent without breaking; so the range is also read from time to time, and a watch that has not
 //! reported what the reading shows is thrown away. Every state that it hands on is one
@@ -18,7 +18,6 @@ use etcd_client::{
     Client, GetOptions, GetResponse, KeyValue, ResponseHeader, WatchOptions, WatchStream,
 };
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
 use tracing::{debug, warn};
 
 use crate::config::EtcdConfig;
@@ -108,17 +107,10 @@ pub struct Followed {
     pub problem: Option<Error>,
 }
 
-/// Follows a range until it is dropped.
-#[derive(Debug)]
-pub struct Follow {
-    followed: watch::Receiver<Followed>,
-    task: JoinHandle<()>,
-}
-
-impl Follow {
-    /// Begins to follow. `look` is how often the range is read although no change is reported.
-    pub fn start(config: Arc<EtcdConfig>, range: Range, look: Duration) -> Self {
-        let (sender, followed) = watch::channel(Followed {
+impl Followed {
+    /// Follows a range until no receiver is left. `look` is how often the range is read although no change is reported.
+    pub fn start(config: Arc<EtcdConfig>, range: Range, look: Duration) -> watch::Receiver<Self> {
+        let (sender, followed) = watch::channel(Self {
             view: None,
             heard_at: Instant::now(),
             problem: None,
@@ -127,24 +119,18 @@ impl Follow {
             connection: EtcdConnection::new(config),
             range,
             look,
-            sender,
+            sender: sender.clone(),
             unread: 0,
             backoff: Backoff::default(),
             watched_since: None,
         };
-        let task = tokio::spawn(follower.run());
-        Self { followed, task }
-    }
-
-    /// Returns a receiver of the known state and its changes.
-    pub fn receiver(&self) -> watch::Receiver<Followed> {
-        self.followed.clone()
-    }
-}
-
-impl Drop for Follow {
-    fn drop(&mut self) {
-        self.task.abort();
+        tokio::spawn(async move {
+            tokio::select! {
+                () = sender.closed() => {}
+                () = follower.run() => {}
+            }
+        });
+        followed
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use doorward_engine::templates::Templates;
-use doorward_etcd::follow::{Follow, Followed, KeyEntry, Range};
+use doorward_etcd::follow::{Followed, KeyEntry, Range};
 use doorward_etcd::layout::DocumentKeys;
 use doorward_etcd::{Error, EtcdConfig, EtcdConnection};
 use etcd_client::{Compare, CompareOp, Txn, TxnOp};
@@ -63,8 +63,7 @@ impl EtcdTemplates {
         let not_asked = "etcd was not asked for them yet".to_owned();
         state.templates_problem.send_replace(Some(not_asked));
         let range = Range::Key(self.keys.document().to_owned());
-        let follow = Follow::start(Arc::clone(&self.etcd), range, LOOK);
-        let mut followed = follow.receiver();
+        let mut followed = Followed::start(Arc::clone(&self.etcd), range, LOOK);
         // The entry of the key, and the next step for it.
         let mut seen: Option<Option<KeyEntry>> = None;
         let mut left = Left::Nothing;

@@ -21,7 +21,7 @@ use std::time::Duration;
 use doorward_engine::node::mastership::Mastership;
 use doorward_engine::templates::Templates;
 use doorward_etcd::EtcdConnection;
-use doorward_etcd::follow::{Follow, Range};
+use doorward_etcd::follow::{Followed, Range};
 use doorward_etcd::layout::{DocumentKeys, NodeKeys};
 use doorward_replica::templates_in_force;
 use doorward_session::candidate::CandidateConfig;
@@ -110,7 +110,7 @@ impl EtcdElection {
         let asker = asker(history.filter(|_| in_force.is_some()));
         let transport = EtcdTransport {
             keys,
-            follow: Follow::start(etcd, range, LOOK),
+            followed: Followed::start(etcd, range, LOOK),
             able: able.unwrap_or_else(|| watch::channel(true).1),
             state: Arc::clone(state),
             tasks: node.take_part(candidate),

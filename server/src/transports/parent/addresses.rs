@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use doorward_etcd::EtcdNode;
 use doorward_etcd::directory::Servers;
-use doorward_etcd::follow::{Follow, Followed, Range};
+use doorward_etcd::follow::{Followed, Range};
 use doorward_etcd::layout::NodeKeys;
 use doorward_session::address::Address;
 use tokio::sync::watch;
@@ -63,7 +63,6 @@ struct NodeInEtcd {
     name: String,
     keys: NodeKeys,
     followed: watch::Receiver<Followed>,
-    _follow: Follow,
 }
 
 impl Addresses {
@@ -72,12 +71,10 @@ impl Addresses {
         let node = source.node.map(|place| {
             let keys = place.keys();
             let range = Range::Prefix(keys.prefix().to_owned());
-            let follow = Follow::start(Arc::clone(&place.etcd.config), range, LOOK);
             NodeInEtcd {
                 name: place.to_string(),
                 keys,
-                followed: follow.receiver(),
-                _follow: follow,
+                followed: Followed::start(Arc::clone(&place.etcd.config), range, LOOK),
             }
         });
         Self {
