@@ -283,7 +283,7 @@ impl Server {
 
     /// Returns the requirements on callers.
     fn access(&self) -> Arc<Access> {
-        let security = self.state.security();
+        let security = self.state.security.get();
         security
             .map(|it| Arc::clone(it.access()))
             .unwrap_or_default()

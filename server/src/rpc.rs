@@ -201,7 +201,7 @@ pub fn services(
             .register_encoded_file_descriptor_set(doorward_proto::FILE_DESCRIPTOR_SET)
             .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
     };
-    let security = state.security();
+    let security = state.security.get();
     let binds = |it: &Arc<Security>| it.access().needs_identity && !it.access().accepts_plain;
     let is_off = !security.is_some_and(binds);
     let capacity = CapacityService {

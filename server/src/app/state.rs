@@ -1,6 +1,5 @@
 //! The state of a server at its start, without an election with the content of its state directory.
 
-use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,7 +16,7 @@ use crate::app::ServerConfig;
 use crate::clock;
 use crate::limits::ServerLimit;
 use crate::replica_handle::ReplicaHandle;
-use crate::state_directory::{Past, StateDirectory, StateError, Uncounted, write_marks};
+use crate::state_directory::{Past, StateDirectory, StateError, Uncounted, unusable, write_marks};
 use crate::status::ServerState;
 use crate::transports::parent::ParentTransportConfig;
 
@@ -49,11 +48,7 @@ pub(super) fn open(
         let counts = matches!(past.uncounted, None | Some(Uncounted::Learned));
         let (path, trust) = (directory.path().join(RECORDS), (counts, past.is_unused));
         let opened = Records::open(&path, &about, trust, Time::ZERO);
-        let unusable = |error: io::Error| StateError::Unusable {
-            path: path.clone(),
-            source: error.into(),
-        };
-        (records, left) = opened.map_err(unusable)?;
+        (records, left) = opened.map_err(|error| unusable(&path, error.into()))?;
         left = left.filter(|_| is_alone);
     }
     Ok((kept, records, left))

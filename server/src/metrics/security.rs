@@ -7,7 +7,7 @@ use crate::status::ServerState;
 
 /// Writes them.
 pub(super) fn write(state: &ServerState, families: &mut Families<'_>) -> fmt::Result {
-    let Some(security) = state.security() else {
+    let Some(security) = state.security.get() else {
         return Ok(());
     };
     let validities = security.validities().into_iter();
@@ -36,5 +36,5 @@ pub(super) fn write(state: &ServerState, families: &mut Families<'_>) -> fmt::Re
         families.counter(name, help, count)?;
     }
     let help = "1 if callers on a network need no identity";
-    families.gauge("tls_exposed", help, flag(security.is_exposed()))
+    families.gauge("tls_exposed", help, flag(security.is_exposed))
 }

@@ -42,9 +42,8 @@ pub struct ServerState {
     /// Address of this server for others.
     address: String,
     node: Arc<ReplicaHandle>,
-    limits: Arc<ServerLimits>,
     /// Source of the templates in force.
-    templates_source: String,
+    pub(crate) templates_source: String,
     /// Problem of the newest version of the templates, if it was refused. None: it is in force.
     pub templates_problem: watch::Sender<Option<String>>,
     /// Versions of the templates read, by whether they came into force.
@@ -153,7 +152,6 @@ impl ServerState {
         Self {
             node_name,
             address,
-            limits: Arc::clone(node.limits()),
             node,
             templates_source,
             templates_problem: watch::Sender::default(),
@@ -199,19 +197,9 @@ impl ServerState {
         }
     }
 
-    /// Returns TLS and identities. None: the server does not listen yet.
-    pub fn security(&self) -> Option<&Arc<Security>> {
-        self.security.get()
-    }
-
     /// Returns the node's name.
     pub fn node_name(&self) -> &str {
         &self.node_name
-    }
-
-    /// Returns the source of the templates in force.
-    pub fn templates_source(&self) -> &str {
-        &self.templates_source
     }
 
     /// Returns the address of this server for others.
@@ -231,13 +219,13 @@ impl ServerState {
 
     /// Returns the limits of the server with their refusals.
     pub fn limits(&self) -> &Arc<ServerLimits> {
-        &self.limits
+        self.node.limits()
     }
 
     /// Returns the figures of the limits, with their present use.
     pub fn limit_figures(&self) -> Vec<LimitStatus> {
         self.node.set_load(self.totals().leases_per_resource);
-        self.limits.figures()
+        self.limits().figures()
     }
 
     /// Sets the state of the parent. An unchanged link keeps its time.

@@ -2,7 +2,9 @@
 
 use doorward_server::templates::{apply, refuse};
 
-use crate::running::{asked, asked_with, capacity, get, only, page, start, templates_with};
+use crate::running::{
+    asked, asked_with, capacity, get, only, page, start, status_of, templates_with,
+};
 
 #[tokio::test]
 async fn new_templates_hold_for_the_next_request() {
@@ -23,7 +25,7 @@ async fn refused_templates_change_nothing_and_everyone_is_told() {
     refuse(server.state(), problem.to_owned());
     let response = get(&mut client, "a", vec![asked("fair/x", 500.0)]).await;
     assert_eq!(only(&response).gets.capacity, 100.0);
-    let status = server.state().status(None, 0);
+    let status = status_of(server.state(), None, 0);
     assert_eq!(status.templates_count, 2);
     assert!(
         status
@@ -36,5 +38,5 @@ async fn refused_templates_change_nothing_and_everyone_is_told() {
     assert_eq!(page(&server, "/readyz").await.0, 200, "it serves as before");
 
     apply(server.state(), templates_with(100.0)).await;
-    assert_eq!(server.state().status(None, 0).templates_problem, None);
+    assert_eq!(status_of(server.state(), None, 0).templates_problem, None);
 }
