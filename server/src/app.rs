@@ -28,6 +28,7 @@ use doorward_edge::edge::Edge;
 use doorward_edge::resp;
 use doorward_engine::node;
 use doorward_engine::templates::Templates;
+use doorward_session::child_streams::ChildStreams;
 use doorward_tls::server::Protocol;
 use hyper::body::Incoming;
 use tokio::sync::{Semaphore, watch};
@@ -52,7 +53,7 @@ use crate::security::{Security, SecurityConfig};
 use crate::state_directory::place::StateConfig;
 use crate::status::ServerState;
 use crate::stored_place::StoredPlace;
-use crate::templates::Followed;
+use crate::templates::{self, Followed};
 use crate::transports::election::{self, ElectionConfig, EtcdElection};
 use crate::transports::parent::{ParentTransport, ParentTransportConfig};
 use crate::web::{self, Served};
@@ -185,7 +186,7 @@ impl Server {
         let security = Security::new(&config.security, &sockets.addresses());
         let security = Arc::clone(state.security.get_or_init(|| Arc::new(security)));
         let metrics = Arc::new(Metrics::new(&state));
-        metrics.count_template_load(true, clock::wall());
+        templates::count_load(&state, true);
         let in_force = config.parent.is_none().then_some(&config.templates);
         let upstream = config
             .parent
@@ -194,8 +195,7 @@ impl Server {
         let rules = config.rules.map(RuleStore::new);
         let edge = rules.is_some().then(|| edge::start(&state, records));
         let stop = stop_grpc.clone();
-        let (services, health) =
-            rpc::services(&state, &metrics, rules.clone(), stop, edge.as_ref())?;
+        let (services, health) = rpc::services(&state, rules.clone(), stop, edge.as_ref())?;
 
         let masterships = state.node().masterships();
         let tolerance = config.node.clock_tolerance;
@@ -234,8 +234,7 @@ impl Server {
             background,
         };
         if let Some(followed) = followed {
-            let (state, metrics) = (server.state.clone(), server.metrics.clone());
-            server.spawn(followed.run(state, metrics, server.rereads.subscribe()));
+            server.spawn(followed.run(server.state.clone(), server.rereads.subscribe()));
         }
         if let (Some(rules), Some(edge)) = (&rules, &edge) {
             server.follow_rules(rules, edge, config.doors.makes_templates);
@@ -247,9 +246,8 @@ impl Server {
     }
 
     fn follow_rules(&mut self, rules: &Arc<RuleStore>, edge: &Arc<Edge>, makes_templates: bool) {
-        let (state, metrics) = (self.state.clone(), self.metrics.clone());
-        let (rules, edge) = (rules.clone(), edge.clone());
-        let follow = edge::follow(edge.clone(), rules.clone(), makes_templates, state, metrics);
+        let (rules, edge, state) = (rules.clone(), edge.clone(), self.state.clone());
+        let follow = edge::follow(edge.clone(), rules.clone(), makes_templates, state);
         self.background.spawn(follow);
         self.background.spawn(edge.keep_records());
         self.background.spawn(rules.run(self.rereads.subscribe()));
@@ -265,35 +263,27 @@ impl Server {
         let looking = Arc::new(Semaphore::new(1));
         let (grpc, address) = sockets.grpc;
         let services = Arc::new(otel::traced(self.metered(services)));
-        let access = self.access();
-        self.serve_grpc(
-            grpc,
-            Arc::clone(&looking),
-            Arc::clone(&services),
-            access,
-            methods::PATHS,
-        );
+        self.serve_grpc(grpc, &looking, &services, self.access(), methods::PATHS);
         if let Some((listener, address)) = sockets.doorman {
-            let (looking, open) = (Arc::clone(&looking), Arc::default());
-            self.serve_grpc(listener, looking, services, open, methods::DOORMAN_PATHS);
+            let (open, paths) = (Arc::default(), methods::DOORMAN_PATHS);
+            self.serve_grpc(listener, &looking, &services, open, paths);
             info!(%address, "serving Doorman's clients without TLS");
         }
         info!(node = self.state.node_name(), grpc = %address, "serving gRPC");
         if let (Some((listener, address)), Some(edge)) = (sockets.redis, &edge) {
-            self.serve_redis(listener, Arc::clone(&looking), Arc::clone(edge));
+            self.serve_redis(listener, &looking, Arc::clone(edge));
             info!(%address, "serving Redis clients");
         }
-        let access_is_tls = self.access().tls.is_some();
         if let Some((listener, address)) = sockets.http {
-            self.serve_http(listener, looking, served);
-            let scheme = if access_is_tls { "https" } else { "http" };
-            info!("status page at {scheme}://{address}/");
+            self.serve_http(listener, &looking, served);
+            let s = self.access().tls.as_ref().map_or("", |_| "s");
+            info!("status page at http{s}://{address}/");
         }
     }
 
     /// Returns the requirements on callers.
     fn access(&self) -> Arc<Access> {
-        let security = self.state.security();
+        let security = self.state.security.get();
         security
             .map(|it| Arc::clone(it.access()))
             .unwrap_or_default()
@@ -312,37 +302,41 @@ impl Server {
     fn serve_grpc(
         &mut self,
         listener: Listener,
-        looking: Arc<Semaphore>,
-        services: Arc<impl CallService<Incoming>>,
+        looking: &Arc<Semaphore>,
+        services: &Arc<impl CallService<Incoming>>,
         access: Arc<Access>,
         paths: Paths,
     ) {
         let limits = self.state.limits().of_grpc();
-        let door = Door::secured(limits, paths, looking, access, Protocol::Http2);
+        let door = Door::secured(limits, paths, Arc::clone(looking), access, Protocol::Http2);
         let stop = self.stop_grpc.clone();
-        let served = grpc::serve(listener, door, services, stop);
+        let served = grpc::serve(listener, door, Arc::clone(services), stop);
         self.spawn_port(Port::Grpc, served);
     }
 
-    fn serve_http(&mut self, listener: Listener, looking: Arc<Semaphore>, served: Served) {
+    fn serve_http(&mut self, listener: Listener, looking: &Arc<Semaphore>, served: Served) {
         if let Some(address) = self.http_address {
             let _address = self.state.pages.get_or_init(|| address);
         }
-        self.background.spawn(Arc::clone(&self.state).record());
-        self.background
-            .spawn(Arc::clone(&self.state).keep_histories());
-        let stop = self.stop_http.clone();
-        let (state, metrics) = (Arc::clone(&self.state), Arc::clone(&self.metrics));
-        let pages = web::router(state, metrics, served, stop);
-        let (limits, access) = (self.state.limits().of_http(), self.access());
-        let door = Door::secured(limits, web::PATHS, looking, access, Protocol::Http1);
-        let served = http::serve(listener, door, pages, self.stop_http.clone());
+        let (state, stop) = (Arc::clone(&self.state), self.stop_http.clone());
+        self.background.spawn(Arc::clone(&state).record());
+        self.background.spawn(Arc::clone(&state).keep_histories());
+        let (limits, looking) = (state.limits().of_http(), Arc::clone(looking));
+        let pages = web::router(state, Arc::clone(&self.metrics), served, stop.clone());
+        let door = Door::secured(limits, web::PATHS, looking, self.access(), Protocol::Http1);
+        let served = http::serve(listener, door, pages, stop);
         self.spawn_port(Port::Http, served);
     }
 
-    fn serve_redis(&mut self, listener: Listener, looking: Arc<Semaphore>, edge: Arc<Edge>) {
-        let (limits, access) = (self.state.limits().of_grpc(), self.access());
-        let door = Door::secured(limits, Paths::default(), looking, access, Protocol::Other);
+    fn serve_redis(&mut self, listener: Listener, looking: &Arc<Semaphore>, edge: Arc<Edge>) {
+        let (limits, looking) = (self.state.limits().of_grpc(), Arc::clone(looking));
+        let door = Door::secured(
+            limits,
+            Paths::default(),
+            looking,
+            self.access(),
+            Protocol::Other,
+        );
         let served = resp::serve(listener, edge, door, self.stop_grpc.clone());
         self.spawn_port(Port::Redis, served);
     }
@@ -412,7 +406,7 @@ impl Server {
         }
         self.state
             .node()
-            .input(|replica, _| replica.handle_stopping());
+            .input(|replica, _| replica.change_streams(ChildStreams::handle_stopping));
         if let Some(edge) = self.state.edge() {
             edge.stop();
         }

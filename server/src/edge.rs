@@ -28,7 +28,6 @@ use tracing::warn;
 
 use crate::clock;
 use crate::limits::ServerLimit;
-use crate::metrics::Metrics;
 use crate::replica_handle::{PushStream, ReplicaHandle};
 use crate::rules::documents::Documents;
 use crate::rules::store::RuleStore;
@@ -64,12 +63,9 @@ impl Node for OwnNode {
     fn release(&self, request: ReleaseCapacity) -> Later<'_, ()> {
         Box::pin(async move {
             let mut released = Vec::with_capacity(request.resources.len());
-            let released = self.0.finish(|replica, now| {
-                let next =
-                    |node: &mut engine::Node, now| node.release_next(&request, &mut released, now);
-                replica.change(next, now)
-            });
-            released.await;
+            let next =
+                |node: &mut engine::Node, now| node.release_next(&request, &mut released, now);
+            self.0.finish(next).await;
         })
     }
 
@@ -103,7 +99,6 @@ pub(crate) async fn follow(
     store: Arc<RuleStore>,
     makes_templates: bool,
     state: Arc<ServerState>,
-    metrics: Arc<Metrics>,
 ) {
     let mut documents = store.documents();
     let (mut in_force, mut problem) = (None, None);
@@ -127,8 +122,8 @@ pub(crate) async fn follow(
         if let Ok(Some(rules)) = rules {
             if makes_templates {
                 match templates_of(&rules) {
-                    Ok(made) => templates::apply(&state, &metrics, made).await,
-                    Err(problem) => templates::refuse(&state, &metrics, problem),
+                    Ok(made) => templates::apply(&state, made).await,
+                    Err(problem) => templates::refuse(&state, problem),
                 }
             }
             for warning in rules.warnings().into_iter().take(WARNINGS_MAX) {

@@ -369,7 +369,8 @@ pub struct ServeFlags {
 
 /// Gives a flag its variable, unless it has one already, and hides it from `--help` if it is one of [`HIDDEN`].
 fn with_variable(argument: Arg) -> Arg {
-    let variable = argument.get_long().map(variable_of);
+    let variable = argument.get_long();
+    let variable = variable.map(|it| format!("DOORWARD_{}", it.replace('-', "_").to_uppercase()));
     let is_help = matches!(
         argument.get_action(),
         ArgAction::HelpShort | ArgAction::HelpLong
@@ -382,11 +383,6 @@ fn with_variable(argument: Arg) -> Arg {
         Some(variable) => argument.env(variable),
         None => argument,
     }
-}
-
-/// Returns the variable of a flag: its name in capitals.
-fn variable_of(flag: &str) -> String {
-    format!("DOORWARD_{}", flag.replace('-', "_").to_uppercase())
 }
 
 /// Where the pages are.

@@ -8,18 +8,26 @@
 //!
 //! [`ServerState::limits`]: crate::status::ServerState
 
-mod door;
-mod node;
 mod removed;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
+use doorward_door::door_limits::DoorLimits;
 use doorward_door::limit::{Limit, LimitTexts};
+use doorward_engine::admission::limits::Limits as NodeLimits;
+use doorward_engine::admission::{self as engine, Load};
 use doorward_proto::admin::v1::LimitStatus;
 pub use doorward_proto::admin::v1::limit_status::Unit;
 
-pub use crate::limits::door::LimitBounds;
 pub use crate::limits::removed::{REMOVED, Removed};
+
+/// Bounds of the limits that no node enforces.
+pub type LimitBounds = BTreeMap<ServerLimit, u64>;
+
+/// Number of refusals by each limit of a node.
+type Refused = [u64; engine::Limit::ALL.len()];
 
 /// The bound without a flag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -185,6 +193,25 @@ impl ServerLimit {
         };
         format!("there are too many {what}, of at most {max}{rate}; see {flag}")
     }
+
+    /// Returns the server's limit for a limit of the engine. A caller of the engine is an address.
+    pub const fn of(limit: engine::Limit) -> Self {
+        match limit {
+            engine::Limit::Memory => Self::Memory,
+            engine::Limit::MemoryPerCaller => Self::MemoryPerAddress,
+            engine::Limit::MemoryPerTemplate => Self::MemoryPerTemplate,
+            engine::Limit::NewcomersPerCaller => Self::NewcomersPerAddress,
+            engine::Limit::RequestsPerTemplate => Self::RequestsPerTemplate,
+            engine::Limit::LeasesPerResource => Self::LeasesPerResource,
+            engine::Limit::LeasesPerCaller => Self::LeasesPerAddress,
+            engine::Limit::Priorities => Self::Priorities,
+        }
+    }
+
+    /// Returns whether a node enforces it.
+    pub fn is_of_node(self) -> bool {
+        engine::Limit::ALL.iter().any(|it| Self::of(*it) == self)
+    }
 }
 
 /// The limits of a server, with their use and refusals.
@@ -224,6 +251,80 @@ impl ServerLimits {
         let all = ServerLimit::ALL.iter().zip(&self.entries);
         all.map(figure).collect()
     }
+
+    // Limits that the doors enforce.
+
+    /// Sets bounds.
+    pub fn set_bounds(&self, bounds: &LimitBounds) {
+        for (limit, max) in bounds {
+            self.of(*limit).set_max(*max);
+        }
+    }
+
+    /// Returns the limits of the door for gRPC.
+    pub fn of_grpc(&self) -> DoorLimits {
+        let of = |limit| Arc::clone(self.of(limit));
+        DoorLimits {
+            connections: of(ServerLimit::Connections),
+            connections_per_caller: of(ServerLimit::ConnectionsPerAddress),
+            streams_per_connection: of(ServerLimit::StreamsPerConnection),
+            control_frames: of(ServerLimit::ControlFrames),
+            patience: of(ServerLimit::Patience),
+            message_bytes: of(ServerLimit::MessageBytes),
+            large_message_bytes: of(ServerLimit::ChildMessageBytes),
+            incoming_bytes: of(ServerLimit::IncomingBytes),
+            incoming_bytes_per_caller: of(ServerLimit::IncomingBytesPerAddress),
+            outgoing_bytes: of(ServerLimit::OutgoingBytes),
+            outgoing_bytes_per_caller: of(ServerLimit::OutgoingBytesPerAddress),
+            calls_per_caller: of(ServerLimit::CallsPerAddress),
+            vital_calls_per_caller: of(ServerLimit::CallsPerAddress),
+            look_time_per_caller: of(ServerLimit::LookTimePerAddress),
+            handshake_time_per_caller: of(ServerLimit::HandshakeTimePerAddress),
+            unknown_tokens_per_caller: of(ServerLimit::UnknownTokensPerAddress),
+        }
+    }
+
+    /// Returns the limits of the door for HTTP.
+    pub fn of_http(&self) -> DoorLimits {
+        let of = |limit| Arc::clone(self.of(limit));
+        DoorLimits {
+            connections: of(ServerLimit::HttpConnections),
+            connections_per_caller: of(ServerLimit::HttpConnectionsPerAddress),
+            calls_per_caller: of(ServerLimit::HttpRequestsPerAddress),
+            ..self.of_grpc()
+        }
+    }
+
+    // Limits whose use the node itself counts.
+
+    /// Sets the bounds of a node.
+    pub fn set_of_node(&self, limits: &NodeLimits) {
+        for limit in engine::Limit::ALL {
+            self.of(ServerLimit::of(limit))
+                .set_max(limits.max_of(limit));
+        }
+    }
+
+    /// Sets the use of a node, and the holders of its largest resource. Rates, priorities and clients of an address are not counted.
+    pub fn set_used_by_node(&self, load: &Load, leases_per_resource: usize) {
+        for (limit, used) in [
+            (ServerLimit::Memory, load.memory_bytes),
+            (ServerLimit::MemoryPerAddress, load.memory_per_caller),
+            (ServerLimit::MemoryPerTemplate, load.memory_per_template),
+            (ServerLimit::LeasesPerResource, leases_per_resource),
+        ] {
+            let used = u64::try_from(used).unwrap_or(u64::MAX);
+            self.of(limit).set_used(used);
+        }
+    }
+
+    /// Counts the refusals of a node at `now` after the start: the difference between two counts.
+    pub fn refuse_by_node(&self, before: &Refused, after: &Refused, now: Duration) {
+        for ((limit, before), after) in engine::Limit::ALL.iter().zip(before).zip(after) {
+            let more = after.saturating_sub(*before);
+            self.of(ServerLimit::of(*limit)).refuse_times(more, now);
+        }
+    }
 }
 
 /// Returns a bound or a use, if it was set.
@@ -233,8 +334,6 @@ fn said(number: u64) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     #[test]
@@ -263,5 +362,63 @@ mod tests {
             .unwrap();
         let seen = (of_leases.used, of_leases.max, of_leases.refused_count);
         assert_eq!(seen, (None, Some(7), 3));
+    }
+
+    #[test]
+    fn every_limit_of_a_node_is_one_of_the_server_with_a_bound() {
+        let limits = ServerLimits::default();
+        limits.set_of_node(&NodeLimits {
+            memory_max: 3,
+            memory_per_template_max: 2,
+            ..NodeLimits::default()
+        });
+        let mut seen = Vec::new();
+        for limit in engine::Limit::ALL {
+            let limit = ServerLimit::of(limit);
+            assert!(!seen.contains(&limit), "{limit:?} stands for two");
+            seen.push(limit);
+            let figure = &limits.figures()[limit as usize];
+            assert!(figure.max.is_some(), "{limit:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_counted_by_a_node_is_shown() {
+        let limits = ServerLimits::default();
+        limits.set_used_by_node(&Load::default(), 0);
+        for limit in engine::Limit::ALL.map(ServerLimit::of) {
+            let figure = &limits.figures()[limit as usize];
+            let is_uncounted = [ServerLimit::Priorities, ServerLimit::LeasesPerAddress];
+            let counted = limit.unit() != Unit::PerSecond && !is_uncounted.contains(&limit);
+            assert_eq!(figure.used.is_some(), counted, "{limit:?}");
+        }
+    }
+
+    #[test]
+    fn what_a_node_refuses_is_counted() {
+        let limits = ServerLimits::default();
+        let mut before = [0; engine::Limit::ALL.len()];
+        before[engine::Limit::LeasesPerResource as usize] = 7;
+        let mut after = before;
+        after[engine::Limit::LeasesPerResource as usize] = 12;
+        after[engine::Limit::Memory as usize] = 1;
+        limits.refuse_by_node(&before, &after, Duration::ZERO);
+        let refused: Vec<_> = limits
+            .figures()
+            .into_iter()
+            .filter(|it| it.refused_count > 0)
+            .collect();
+        let counted: Vec<_> = refused
+            .iter()
+            .map(|it| (&*it.name, it.refused_count))
+            .collect();
+        let expected = [
+            (ServerLimit::Memory, 1),
+            (ServerLimit::LeasesPerResource, 5),
+        ];
+        assert_eq!(
+            counted,
+            expected.map(|(limit, count)| (limit.texts().name, count))
+        );
     }
 }

@@ -49,7 +49,7 @@ pub fn start(filter: &str, format: LogFormat) -> Result<LogGuard, String> {
     };
     let started = queue::start(style, io::stderr());
     let (queue, guard) = started.map_err(|error| format!("logging cannot be set up: {error}"))?;
-    let lines = fmt::layer().with_writer(queue);
+    let lines = fmt::layer().with_writer(move || queue.clone());
     let registry = tracing_subscriber::registry().with(filter);
     let set_up = match style {
         Style::Text { is_coloured } => {

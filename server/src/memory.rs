@@ -26,8 +26,10 @@ fn available_in(root: &Path) -> Option<u64> {
         let path = path.to_str()?.trim_start_matches('/').to_owned();
         let v2 = format!("sys/fs/cgroup/{path}/memory.max");
         let v1 = format!("sys/fs/cgroup/memory/{path}/memory.limit_in_bytes");
-        let limits = [v2, v1].map(|file| read(root, &file).and_then(|text| group_bytes(&text)));
-        limits.into_iter().flatten().min()
+        let limits = [v2, v1].map(|file| read(root, &file)).into_iter().flatten();
+        // No limit is `max`, or in cgroup v1 a number beyond all memory.
+        let limits = limits.filter_map(|text| text.trim().parse::<u64>().ok());
+        limits.filter(|bytes| *bytes > 0).min()
     });
     allowed.chain(machine).min()
 }
@@ -38,11 +40,6 @@ fn machine_bytes(meminfo: &str) -> Option<u64> {
         .find_map(|line| line.strip_prefix("MemTotal:"))?;
     let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     kib.checked_mul(1024)
-}
-
-/// Parses a control group's limit. No limit is `max`, or in cgroup v1 a number beyond all memory.
-fn group_bytes(text: &str) -> Option<u64> {
-    text.trim().parse().ok().filter(|bytes| *bytes > 0)
 }
 
 fn read(root: &Path, file: &str) -> Option<String> {

@@ -1,7 +1,7 @@
 //! Metrics for Prometheus, in either of its two text formats ([`mod@format`]).
 //!
-//! Every time series has a label `node`. Counters of the process are kept here; the state of the node is read at each
-//! scrape, a few resources at a time. The number of time series is bounded. Resources beyond [`RESOURCES_MAX`], in the
+//! Every time series has a label `node`. Counters of the process are kept here and in its state; the node is read at
+//! each scrape, a few resources at a time. The number of time series is bounded. Resources beyond [`RESOURCES_MAX`], in the
 //! order of their ids, are left out and counted in `doorward_resources_not_listed`. Calls of unknown methods share the
 //! method `other`. `docs/metrics.md` names every metric.
 
@@ -18,16 +18,12 @@ mod sessions;
 use std::fmt;
 use std::iter;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use doorward_engine::messages::{Counters, ResourceSnapshot};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::encoding::text::encode;
-use prometheus_client::metrics::counter::Counter;
-use prometheus_client::metrics::family::Family;
-use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 use tonic::Code;
@@ -35,7 +31,7 @@ use tonic::Code;
 use crate::limits::ServerLimit;
 use crate::logs;
 use crate::metrics::calls::CallMetrics;
-use crate::metrics::families::{Column, Families, Labels, flag, float, metrics};
+use crate::metrics::families::{Column, Families, flag, float, metrics};
 use crate::metrics::format::Format;
 use crate::status::ServerState;
 
@@ -47,9 +43,6 @@ pub const RESOURCES_MAX: usize = 1_000;
 pub struct Metrics {
     pub(crate) registry: Registry,
     calls: CallMetrics,
-    asks_malformed: Counter,
-    template_loads: Family<Labels<'static, 1>, Counter>,
-    templates_loaded: Gauge<f64, AtomicU64>,
 }
 
 impl Metrics {
@@ -57,67 +50,32 @@ impl Metrics {
     pub fn new(state: &Arc<ServerState>) -> Self {
         let node = ("node".into(), state.node_name().to_owned().into());
         let mut registry = Registry::with_prefix_and_labels("doorward", iter::once(node));
-        let asks_malformed = Counter::default();
-        let template_loads = Family::<Labels<'static, 1>, Counter>::default();
-        let templates_loaded = Gauge::<f64, AtomicU64>::default();
         let help = "The version of the server";
-        registry.register(
-            "build",
-            help,
-            Info::new([("version", env!("CARGO_PKG_VERSION"))]),
-        );
+        let version = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
+        registry.register("build", help, version);
         let calls = CallMetrics::register(&mut registry);
         let help = "Resources in requests that were refused because they were malformed";
-        registry.register("asks_malformed", help, asks_malformed.clone());
+        registry.register("asks_malformed", help, state.asks_malformed.clone());
         let help = "Versions of the templates read, by whether they came into force";
-        registry.register("template_loads", help, template_loads.clone());
+        let (loads, loaded) = (&state.template_loads, &state.templates_loaded);
+        registry.register("template_loads", help, loads.clone());
         let help = "When the templates in force were read, since the Unix epoch";
-        registry.register(
-            "templates_loaded_timestamp_seconds",
-            help,
-            templates_loaded.clone(),
-        );
+        registry.register("templates_loaded_timestamp_seconds", help, loaded.clone());
         let times = state.node().lock_times();
         let help = "How long the lock of the node was held, each time";
         registry.register("node_lock_held_seconds", help, times.held.clone());
         let help = "How long the lock of the node was waited for, each time";
         registry.register("node_lock_wait_seconds", help, times.waited.clone());
         registry.register_collector(Box::new(NodeCollector(Arc::clone(state))));
-        let metrics = Self {
-            registry,
-            calls,
-            asks_malformed,
-            template_loads,
-            templates_loaded,
-        };
         for outcome in ["ok", "failed"] {
-            let _ = metrics
-                .template_loads
-                .get_or_create(&[("outcome", outcome)]);
+            let _ = loads.get_or_create(&[("outcome", outcome)]);
         }
-        metrics
+        Self { registry, calls }
     }
 
     /// Notes an answered call of one of all [methods](crate::methods::ALL), or of any other one.
     pub fn observe_call(&self, method: Option<usize>, code: Code, took: Duration) {
         self.calls.observe(method, code, took);
-    }
-
-    /// Counts the malformed resources of a request, which the server refuses.
-    pub fn count_malformed(&self, asks: usize) {
-        self.asks_malformed
-            .inc_by(u64::try_from(asks).unwrap_or(u64::MAX));
-    }
-
-    /// Counts a version of the templates that was read `wall` after the Unix epoch.
-    pub fn count_template_load(&self, in_force: bool, wall: Duration) {
-        let outcome = if in_force { "ok" } else { "failed" };
-        self.template_loads
-            .get_or_create(&[("outcome", outcome)])
-            .inc();
-        if in_force {
-            self.templates_loaded.set(wall.as_secs_f64());
-        }
     }
 
     /// Returns all metrics as text.
@@ -139,7 +97,7 @@ struct NodeCollector(Arc<ServerState>);
 impl Collector for NodeCollector {
     fn encode(&self, encoder: DescriptorEncoder) -> Result<(), fmt::Error> {
         let (state, families) = (&*self.0, &mut Families::new(encoder));
-        let listed = state.snapshots(RESOURCES_MAX);
+        let listed: Vec<_> = state.snapshots_after(None, RESOURCES_MAX).collect();
         let totals = state.totals();
         let (counted, is_master, templates, memory) = state.node().look(|node, now| {
             (
@@ -182,7 +140,8 @@ impl Collector for NodeCollector {
         for (name, help, value) in counters(counted).into_iter().chain(others) {
             families.counter(name, help, value)?;
         }
-        leases::write(state, &totals, &listed, families)?;
+        leases::write_parent(state, &totals, &listed, families)?;
+        leases::write_children(state, &totals, &listed, families)?;
         for (name, help, value_of) in RESOURCE_GAUGES {
             let rows = listed.iter().map(|resource| {
                 let labels = [("resource", resource.resource.as_str())];

@@ -37,7 +37,7 @@ use crate::clock::{self, Clock};
 use crate::limits::{ServerLimit, ServerLimits};
 use crate::otel;
 pub use crate::replica_handle::lock::LockTimes;
-use crate::replica_handle::lock::{Held, NodeLock};
+use crate::replica_handle::lock::NodeLock;
 pub use crate::replica_handle::pushes::PushStream;
 use crate::replica_handle::transports::{CausedTask, Transports};
 
@@ -111,7 +111,7 @@ impl ReplicaHandle {
 
     /// Returns how long threads held and awaited the lock of the node.
     pub fn lock_times(&self) -> &LockTimes {
-        self.lock.times()
+        &self.lock.times
     }
 
     /// Returns the number of threads that wait for the lock of the node now.
@@ -124,11 +124,14 @@ impl ReplicaHandle {
         self.read_replica(|replica, now| look(replica.node(), now))
     }
 
+    /// Returns the present mastership of the node.
+    pub fn mastership(&self) -> Mastership {
+        self.read(|node, now| node.mastership(now).clone())
+    }
+
     /// Reads the replica.
     pub fn read_replica<T>(&self, look: impl FnOnce(&Replica, Time) -> T) -> T {
-        let shared = self.lock();
-        let now = shared.now();
-        look(&shared.replica, now)
+        self.hold(|shared, now| look(&shared.replica, now))
     }
 
     /// Reads the node as one of many small steps on a thread of its own. Waiting threads go first.
@@ -152,25 +155,23 @@ impl ReplicaHandle {
     fn change_shared<T>(&self, change: impl FnOnce(&mut Shared, Time) -> T) -> T {
         let mut events = Vec::new();
         let mut refused = None;
-        let (answer, moved, mastership, garbage) = {
-            let mut shared = self.lock();
-            let now = shared.now();
+        let (answer, moved, mastership, garbage) = self.hold(|shared, now| {
             let masterships_before = shared.replica.masterships();
             let refusals_before = shared.replica.node().refused_by_limits();
             let refused_before = *shared.replica.node().refused_by_limit();
-            let answer = change(&mut shared, now);
+            let answer = change(shared, now);
             let Shared {
                 replica,
                 transports,
                 wakes_at,
-            } = &mut *shared;
+            } = shared;
             if replica.node().refused_by_limits() != refusals_before {
                 refused = Some((refused_before, *replica.node().refused_by_limit(), now));
             }
             transports.pass_on(replica);
             events.extend(iter::from_fn(|| replica.poll_event()));
             let due = replica.poll_timeout();
-            let moved = is_earlier(due, *wakes_at);
+            let moved = due.is_some_and(|due| wakes_at.is_none_or(|at| due < at));
             if moved {
                 *wakes_at = due;
             }
@@ -179,7 +180,7 @@ impl ReplicaHandle {
                 .then(|| (masterships, replica.node().mastership(now).clone()));
             let garbage: Vec<_> = iter::from_fn(|| replica.poll_garbage()).collect();
             (answer, moved, mastership, garbage)
-        };
+        });
         if let Some((before, after, now)) = refused {
             let since_start = now.since(Time::ZERO);
             self.limits.refuse_by_node(&before, &after, since_start);
@@ -258,7 +259,7 @@ impl ReplicaHandle {
     pub fn close_stream(&self, number: u64) {
         self.change_shared(|shared, _| {
             shared.transports.streams.remove(&number);
-            shared.replica.handle_stream_gone(number);
+            shared.replica.change_streams(|it| it.handle_gone(number));
         });
     }
 
@@ -325,26 +326,17 @@ impl ReplicaHandle {
                     shared.wakes_at
                 })
             });
-            match next.await {
-                Some(at) => {
-                    tokio::select! {
-                        () = self.clock.sleep_until(at) => {}
-                        () = self.timeout_moved.notified() => {}
-                    }
-                }
-                None => self.timeout_moved.notified().await,
+            let at = next.await;
+            tokio::select! {
+                () = self.clock.sleep_until(at.unwrap_or(Time::ZERO)), if at.is_some() => {}
+                () = self.timeout_moved.notified() => {}
             }
         }
     }
 
     /// Takes the lock. Starts the node anew, if the engine panicked during a change.
-    fn lock(&self) -> Held<'_> {
-        self.lock.take(|poisoned| {
-            let mut shared = poisoned.into_inner();
-            self.start_anew(&mut shared);
-            self.lock.clear_poison();
-            shared
-        })
+    fn hold<T>(&self, work: impl FnOnce(&mut Shared, Time) -> T) -> T {
+        self.lock.hold(|shared| self.start_anew(shared), work)
     }
 
     fn start_anew(&self, shared: &mut Shared) {
@@ -399,10 +391,6 @@ impl Drop for WaitingAnswer {
             });
         }
     }
-}
-
-fn is_earlier(after: Option<Time>, before: Option<Time>) -> bool {
-    after.is_some_and(|after| before.is_none_or(|before| after < before))
 }
 
 #[cfg(test)]

@@ -53,7 +53,6 @@ use crate::admin::rules_service::RulesService;
 use crate::admin::{rules_watch, status_service};
 use crate::limits::ServerLimit;
 use crate::methods::{GET_STATUS, WATCH_RULES};
-use crate::metrics::Metrics;
 use crate::replica_handle::Asked;
 use crate::rpc::bindings::Bindings;
 use crate::rpc::plans::PlansService;
@@ -61,6 +60,7 @@ use crate::rpc::services::Services;
 use crate::rules::store::RuleStore;
 use crate::security::Security;
 use crate::status::ServerState;
+use crate::status::model::count;
 use crate::{caller, clock};
 
 /// Largest message between servers, in bytes. A thousand resources take a tenth of it.
@@ -70,7 +70,6 @@ pub const MESSAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
 #[derive(Clone, Debug)]
 pub struct CapacityService {
     state: Arc<ServerState>,
-    metrics: Arc<Metrics>,
     names: Arc<Bindings>,
     /// Ends streams of clients.
     stop: CancellationToken,
@@ -103,7 +102,7 @@ impl CapacityService {
         self.names
             .clients
             .claim(request.client.as_str(), identity)?;
-        self.metrics.count_malformed(refused.len());
+        self.state.asks_malformed.inc_by(count(refused.len()));
         let resources = request.asks.iter().map(|ask| &ask.resource);
         self.state.note_lent(resources);
         let mut answers = Answers::to_client(&request);
@@ -134,10 +133,7 @@ impl Capacity for CapacityService {
         &self,
         _: Request<wire::DiscoveryRequest>,
     ) -> Result<Response<wire::DiscoveryResponse>, RpcStatus> {
-        let mastership = self
-            .state
-            .node()
-            .read(|node, now| node.mastership(now).clone());
+        let mastership = self.state.node().mastership();
         Ok(Response::new(convert::discovery_response(
             &mastership,
             self.state.address(),
@@ -167,7 +163,7 @@ impl Capacity for CapacityService {
             let claimed = self.names.servers.claim(&request.server_id, identity);
             claimed.map_err(|it| closed::with_reason(CloseReason::AnotherIdentity, it))?;
         }
-        let answer = stream::answer(&self.state, &self.metrics, request, caller).await;
+        let answer = stream::answer(&self.state, request, caller).await;
         answer.map(Response::new)
     }
 
@@ -180,12 +176,8 @@ impl Capacity for CapacityService {
         let name = request.client.as_str();
         self.names.clients.claim(name, identity.as_ref())?;
         let mut released = Vec::with_capacity(request.resources.len());
-        let node = self.state.node();
-        let outcome = node.finish(|replica, now| {
-            let next = |node: &mut Node, now| node.release_next(&request, &mut released, now);
-            replica.change(next, now)
-        });
-        let outcome = outcome.await;
+        let next = |node: &mut Node, now| node.release_next(&request, &mut released, now);
+        let outcome = self.state.node().finish(next).await;
         Ok(Response::new(convert::release_capacity_response(
             &request, outcome,
         )))
@@ -199,7 +191,6 @@ impl Capacity for CapacityService {
 /// If the descriptors compiled into the program are broken.
 pub fn services(
     state: &Arc<ServerState>,
-    metrics: &Arc<Metrics>,
     rules: Option<Arc<RuleStore>>,
     stop: CancellationToken,
     edge: Option<&Arc<Edge>>,
@@ -210,12 +201,11 @@ pub fn services(
             .register_encoded_file_descriptor_set(doorward_proto::FILE_DESCRIPTOR_SET)
             .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
     };
-    let security = state.security();
+    let security = state.security.get();
     let binds = |it: &Arc<Security>| it.access().needs_identity && !it.access().accepts_plain;
     let is_off = !security.is_some_and(binds);
     let capacity = CapacityService {
         state: Arc::clone(state),
-        metrics: Arc::clone(metrics),
         stop: stop.clone(),
         names: Arc::new(Bindings::new(
             is_off,

@@ -48,9 +48,10 @@ pub type Validities = BTreeMap<PathBuf, (Duration, Duration)>;
 /// TLS and identities of a running server.
 #[derive(Debug)]
 pub struct Security {
-    config: SecurityConfig,
+    pub(crate) config: SecurityConfig,
     validities: Mutex<Validities>,
-    is_exposed: bool,
+    /// Whether callers on a network need no identity.
+    pub(crate) is_exposed: bool,
 }
 
 impl Security {
@@ -84,11 +85,6 @@ impl Security {
         security
     }
 
-    /// Returns the way to other servers.
-    pub(crate) const fn dialer(&self) -> &Dialer {
-        &self.config.dialer
-    }
-
     /// Returns the requirements on callers.
     pub(crate) const fn access(&self) -> &Arc<Access> {
         &self.config.access
@@ -104,11 +100,6 @@ impl Security {
     /// Returns begin and end of each certificate.
     pub fn validities(&self) -> Validities {
         self.validities.lock().clone()
-    }
-
-    /// Returns whether callers on a network need no identity.
-    pub const fn is_exposed(&self) -> bool {
-        self.is_exposed
     }
 
     /// Returns whether the operator names this host for the pages.

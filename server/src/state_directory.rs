@@ -364,7 +364,7 @@ fn is_invalid(error: &Error) -> bool {
     }
 }
 
-fn unusable(path: &Path, error: Error) -> StateError {
+pub(crate) fn unusable(path: &Path, error: Error) -> StateError {
     let path = path.to_owned();
     match error {
         Error::DatabaseAlreadyOpen | Error::LockProtocolMismatch => StateError::InUse(path),

@@ -9,7 +9,6 @@
 pub mod history;
 pub mod learning;
 pub mod listing;
-mod looking;
 pub mod model;
 pub mod readiness;
 mod server_state;
@@ -95,20 +94,6 @@ impl Query {
 }
 
 impl ServerState {
-    /// Returns the status now with one resource, or with the first page of all.
-    pub fn status(&self, only: Option<&ResourceId>, leases_max: usize) -> Status {
-        let listed = match only {
-            Some(only) => Listed::Only(only.clone()),
-            None => Listed::Page(None, RESOURCES_MAX),
-        };
-        let mut query = Query {
-            listed,
-            ..Query::default()
-        };
-        query.request.leases_max = u32::try_from(leases_max).unwrap_or(u32::MAX);
-        self.answer(&query)
-    }
-
     /// Returns the status that a query asks for.
     pub fn answer(&self, query: &Query) -> Status {
         let mut status = self.head();
@@ -197,7 +182,7 @@ impl ServerState {
                 Readiness::Ready => None,
                 Readiness::Unready(why) => Some(why),
             },
-            templates_source: self.templates_source().to_owned(),
+            templates_source: self.templates_source.clone(),
             templates_problem: self.templates_problem.borrow().clone(),
             parent: self.parent.borrow().clone().map(model::parent),
             is_in_cycle: self.is_in_cycle(),
@@ -206,9 +191,10 @@ impl ServerState {
             rules: rules.documents.into_iter().map(model::rules).collect(),
             rules_problem: rules.problem,
             tls_problem: self
-                .security()
+                .security
+                .get()
                 .and_then(|it| it.problems().into_iter().find_map(|(_, problem)| problem)),
-            is_exposed: self.security().is_some_and(|it| it.is_exposed()),
+            is_exposed: self.security.get().is_some_and(|it| it.is_exposed),
             rule_decisions: self.rule_decisions(),
             ..status
         }

@@ -51,7 +51,7 @@ impl fmt::Display for StoredPlace {
 }
 
 /// A change that an operator makes.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct DocumentChange {
     /// The whole new document. None: it is removed.
     pub text: Option<String>,
@@ -76,14 +76,18 @@ impl StoredPlace {
     ///
     /// # Errors
     ///
-    /// If it is in etcd, and there is none. The text follows the name of the flag.
-    pub fn of(place: DocumentPlace, etcd: Option<Arc<EtcdConfig>>) -> Result<Self, String> {
+    /// If it is in etcd, and there is none.
+    pub fn of(
+        flag: &str,
+        place: DocumentPlace,
+        etcd: Option<Arc<EtcdConfig>>,
+    ) -> Result<Self, String> {
         match (place, etcd) {
             (DocumentPlace::File(path), _) => Ok(Self::File(path)),
             (DocumentPlace::Etcd(keys), Some(etcd)) => Ok(Self::Etcd(keys, etcd)),
-            (DocumentPlace::Etcd(_), None) => {
-                Err("names a key in etcd, but not where etcd is: see --etcd-endpoints".to_owned())
-            }
+            (DocumentPlace::Etcd(_), None) => Err(format!(
+                "{flag} names a key in etcd, but not where etcd is: see --etcd-endpoints"
+            )),
         }
     }
 
@@ -119,7 +123,6 @@ impl StoredPlace {
         let place = self.clone();
         apart(turn, move |runtime| match place {
             Self::File(path) => {
-                let cannot = cannot_write(&path);
                 check_seen(read_file(&path)?.as_deref(), &change.seen_version)?;
                 let written = match change.text {
                     Some(text) => {
@@ -127,7 +130,10 @@ impl StoredPlace {
                     }
                     None => fs::remove_file(&path),
                 };
-                written.map_err(cannot).map(|()| None)
+                written.map(|()| None).map_err(|error| {
+                    let problem = format!("cannot write {}: {error}", path.display());
+                    Status::failed_precondition(problem)
+                })
             }
             Self::Etcd(keys, config) => {
                 let mut connection = EtcdConnection::new(config);
@@ -212,11 +218,6 @@ fn check_seen(stored: Option<&[u8]>, seen_version: &str) -> Result<(), Status> {
         None => "there is no such document; name no version to add it".to_owned(),
     };
     Err(Status::aborted(format!("nothing was written: {problem}")))
-}
-
-fn cannot_write(path: &Path) -> impl Fn(io::Error) -> Status {
-    let name = path.display().to_string();
-    move |error| Status::failed_precondition(format!("cannot write {name}: {error}"))
 }
 
 fn read_file(path: &Path) -> Result<Option<Vec<u8>>, Status> {

@@ -16,7 +16,6 @@ use tokio::sync::watch;
 use tracing::{info, warn};
 
 use crate::clock;
-use crate::metrics::Metrics;
 use crate::status::ServerState;
 use crate::stored_place::StoredPlace;
 use crate::templates::etcd::EtcdTemplates;
@@ -48,20 +47,15 @@ impl Followed {
     pub(crate) fn in_etcd(&self) -> Option<(DocumentKeys, watch::Receiver<bool>)> {
         match self {
             Self::File(_) => None,
-            Self::Etcd(templates) => Some((templates.keys().clone(), templates.able())),
+            Self::Etcd(templates) => Some(templates.followed()),
         }
     }
 
     /// Follows the source for ever: spawn it. A file is read at once whenever `rereads` tells it.
-    pub(crate) async fn run(
-        self,
-        state: Arc<ServerState>,
-        metrics: Arc<Metrics>,
-        rereads: watch::Receiver<()>,
-    ) {
+    pub(crate) async fn run(self, state: Arc<ServerState>, rereads: watch::Receiver<()>) {
         match self {
-            Self::File(file) => file.run(state, metrics, rereads).await,
-            Self::Etcd(templates) => templates.run(state, metrics).await,
+            Self::File(file) => file.run(state, rereads).await,
+            Self::Etcd(templates) => templates.run(state).await,
         }
     }
 }
@@ -84,7 +78,7 @@ async fn parse(content: Vec<u8>, name: String) -> Result<Templates, DocumentErro
 
 /// Brings new templates into force as soon as the election lets them. Reports this only after every resource has them,
 /// so that a reader of the report finds none of the former ones.
-pub async fn apply(state: &Arc<ServerState>, metrics: &Arc<Metrics>, templates: Templates) {
+pub async fn apply(state: &Arc<ServerState>, templates: Templates) {
     let count = templates.len();
     let former = state.node().read(|node, _| node.active_templates().clone());
     // Comparing large sets takes time, in which requests must be served.
@@ -92,8 +86,18 @@ pub async fn apply(state: &Arc<ServerState>, metrics: &Arc<Metrics>, templates: 
     let prepared = joined(tokio::task::spawn_blocking(prepare)).await;
     state.node().apply_templates(prepared).await;
     state.templates_problem.send_replace(None);
-    metrics.count_template_load(true, clock::wall());
+    count_load(state, true);
     info!(templates = count, "new templates are in force");
+}
+
+/// Counts a version of the templates that was read.
+pub(crate) fn count_load(state: &ServerState, in_force: bool) {
+    let outcome = if in_force { "ok" } else { "failed" };
+    let loads = &state.template_loads;
+    loads.get_or_create(&[("outcome", outcome)]).inc();
+    if in_force {
+        state.templates_loaded.set(clock::wall().as_secs_f64());
+    }
 }
 
 /// Notes on charts that a document came into force, with its author, if that is known.
@@ -105,10 +109,10 @@ pub fn note(state: &ServerState, what: &str, author: Option<String>) {
 }
 
 /// Reports that new templates are invalid. The templates in force stay, and pages and status show the problem.
-pub fn refuse(state: &ServerState, metrics: &Metrics, problem: String) {
+pub fn refuse(state: &ServerState, problem: String) {
     // Posted before the log line: an operator who reads the log must find it on the page.
     state.templates_problem.send_replace(Some(problem.clone()));
-    metrics.count_template_load(false, clock::wall());
+    count_load(state, false);
     if state.node().read(|node, _| node.templates().is_empty()) {
         warn!("no templates are in force:\n{problem}");
     } else {

@@ -13,19 +13,11 @@ const WRITTEN: usize = 64 * 1024;
 /// Bytes only read between two yields.
 const READ: usize = 256 * 1024;
 
-/// A counter that yields after every `every` steps.
-#[derive(Clone, Copy, Debug)]
-pub struct YieldEvery {
-    every: usize,
-    done: usize,
-}
+/// A counter that yields after every `EVERY` steps.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct YieldEvery<const EVERY: usize>(usize);
 
-impl YieldEvery {
-    /// Makes a counter at 0.
-    pub const fn new(every: usize) -> Self {
-        Self { every, done: 0 }
-    }
-
+impl<const EVERY: usize> YieldEvery<EVERY> {
     /// Counts one step.
     pub fn step(&mut self) {
         self.step_by(1);
@@ -33,28 +25,20 @@ impl YieldEvery {
 
     /// Counts `steps` steps.
     pub fn step_by(&mut self, steps: usize) {
-        self.done += steps;
-        if self.done >= self.every {
-            self.done = 0;
+        self.0 += steps;
+        if self.0 >= EVERY {
+            self.0 = 0;
             thread::yield_now();
         }
     }
 }
 
 /// A writer of bytes that yields now and then.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct YieldingWriter {
     /// The written bytes.
     pub into: Vec<u8>,
-    steps: YieldEvery,
-}
-
-impl Default for YieldingWriter {
-    fn default() -> Self {
-        let steps = YieldEvery::new(WRITTEN);
-        let into = Vec::new();
-        Self { into, steps }
-    }
+    steps: YieldEvery<WRITTEN>,
 }
 
 impl io::Write for YieldingWriter {

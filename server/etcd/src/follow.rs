@@ -1,6 +1,6 @@
 //! A range of keys as it is now, and whenever it changes.
 //!
-//! A [`Follow`] reads the range, watches it from there, and hands on every state through a watch
+//! A follower reads the range, watches it from there, and hands on every state through a watch
 //! channel. A watch may be cancelled (by compaction, by a member that lost its leader), break, or go
 //! silent without breaking; so the range is also read from time to time, and a watch that has not
 //! reported what the reading shows is thrown away. Every state that it hands on is one
@@ -18,7 +18,6 @@ use etcd_client::{
     Client, GetOptions, GetResponse, KeyValue, ResponseHeader, WatchOptions, WatchStream,
 };
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
 use tracing::{debug, warn};
 
 use crate::config::EtcdConfig;
@@ -40,18 +39,6 @@ impl Range {
     fn key(&self) -> &str {
         match self {
             Self::Key(key) | Self::Prefix(key) | Self::Children(key) => key,
-        }
-    }
-
-    fn get_options(&self) -> Option<GetOptions> {
-        matches!(self, Self::Prefix(_)).then(|| GetOptions::new().with_prefix())
-    }
-
-    fn watch_options(&self, from: i64) -> WatchOptions {
-        let options = WatchOptions::new().with_start_revision(from);
-        match self {
-            Self::Key(_) => options,
-            Self::Prefix(_) | Self::Children(_) => options.with_prefix(),
         }
     }
 
@@ -120,17 +107,10 @@ pub struct Followed {
     pub problem: Option<Error>,
 }
 
-/// Follows a range until it is dropped.
-#[derive(Debug)]
-pub struct Follow {
-    followed: watch::Receiver<Followed>,
-    task: JoinHandle<()>,
-}
-
-impl Follow {
-    /// Begins to follow. `look` is how often the range is read although no change is reported.
-    pub fn start(config: Arc<EtcdConfig>, range: Range, look: Duration) -> Self {
-        let (sender, followed) = watch::channel(Followed {
+impl Followed {
+    /// Follows a range until no receiver is left. `look` is how often the range is read although no change is reported.
+    pub fn start(config: Arc<EtcdConfig>, range: Range, look: Duration) -> watch::Receiver<Self> {
+        let (sender, followed) = watch::channel(Self {
             view: None,
             heard_at: Instant::now(),
             problem: None,
@@ -139,24 +119,18 @@ impl Follow {
             connection: EtcdConnection::new(config),
             range,
             look,
-            sender,
+            sender: sender.clone(),
             unread: 0,
             backoff: Backoff::default(),
             watched_since: None,
         };
-        let task = tokio::spawn(follower.run());
-        Self { followed, task }
-    }
-
-    /// Returns a receiver of the known state and its changes.
-    pub fn receiver(&self) -> watch::Receiver<Followed> {
-        self.followed.clone()
-    }
-}
-
-impl Drop for Follow {
-    fn drop(&mut self) {
-        self.task.abort();
+        tokio::spawn(async move {
+            tokio::select! {
+                () = sender.closed() => {}
+                () = follower.run() => {}
+            }
+        });
+        followed
     }
 }
 
@@ -221,7 +195,11 @@ impl Follower {
         } else {
             self.apply(view, Some(asked_at));
         }
-        let (key, options) = (self.range.key().to_owned(), self.range.watch_options(from));
+        let (key, options) = (self.range.key().to_owned(), WatchOptions::new());
+        let options = match self.range {
+            Range::Key(_) => options.with_start_revision(from),
+            _ => options.with_start_revision(from).with_prefix(),
+        };
         let mut stream = self
             .connection
             .call("watch", async move |client: &mut Client| {
@@ -252,12 +230,15 @@ impl Follower {
     /// The range as it is, by a majority of the members, and when that was asked: it was so later
     /// than that.
     async fn read(&mut self) -> Result<(RangeView, Instant), Error> {
-        let (key, options) = (self.range.key().to_owned(), self.range.get_options());
-        let asked_at = Instant::now();
-        if let Range::Children(prefix) = &self.range {
-            let view = children::read(&mut self.connection, prefix).await?;
-            return Ok((view, asked_at));
-        }
+        let (key, asked_at) = (self.range.key().to_owned(), Instant::now());
+        let options = match self.range {
+            Range::Key(_) => None,
+            Range::Prefix(_) => Some(GetOptions::new().with_prefix()),
+            Range::Children(_) => {
+                let view = children::read(&mut self.connection, &key).await?;
+                return Ok((view, asked_at));
+            }
+        };
         let answer = self.connection.get("get", key, options).await?;
         Ok((RangeView::of_answer(&answer), asked_at))
     }

@@ -47,17 +47,13 @@ impl WaitingCall {
 }
 
 impl Calls {
-    /// Keeps a call whose reply is not ready. Returns its number, or the reply if it is useless to wait.
+    /// Keeps a call whose reply is not ready. Returns its number.
     pub(crate) fn keep(
         &mut self,
         request: &GetCapacity,
         reply: GetCapacityReply,
-        is_parent_down: bool,
         now: Time,
-    ) -> Result<CallNumber, GetCapacityReply> {
-        if is_parent_down {
-            return Err(reply);
-        }
+    ) -> CallNumber {
         self.last.0 += 1;
         let call = WaitingCall {
             came_at: now,
@@ -69,7 +65,7 @@ impl Calls {
             self.unheard.push_back(self.last);
         }
         self.waiting.insert(self.last, call);
-        Ok(self.last)
+        self.last
     }
 
     /// Forgets all calls. Their numbers do not come again.

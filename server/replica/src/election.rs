@@ -5,9 +5,9 @@
 //! through. In other servers they come into force at once.
 
 use std::collections::VecDeque;
-use std::time::Duration;
 
 use doorward_engine::node::Node;
+use doorward_engine::node::marks::{FoundMarks, Mark};
 use doorward_engine::node::mastership::{Mastership, Term};
 use doorward_engine::node::reload::{ActiveTemplates, PreparedTemplates};
 use doorward_engine::templates::Templates;
@@ -18,7 +18,6 @@ use doorward_session::candidate::{
     self, Candidate, CandidateAction, CandidateConfig, NextTemplates,
 };
 
-use crate::marks;
 use crate::output::{Output, ToEtcd};
 
 /// Part of a server in the election of its node.
@@ -129,7 +128,14 @@ impl Election {
         if self.applied != standing {
             match &standing {
                 Standing::Master(term) => self.begin_again(*term, node, now),
-                _ => give_standing(&standing, node, now),
+                Standing::Elsewhere { address, epoch, .. } => {
+                    let elsewhere = Mastership::Elsewhere {
+                        master_address: address.to_string(),
+                        epoch: Some(*epoch),
+                    };
+                    node.handle_mastership(elsewhere, now);
+                }
+                Standing::Unknown => node.handle_mastership(Mastership::Unknown, now),
             }
             self.applied = standing;
         }
@@ -139,30 +145,29 @@ impl Election {
     /// Gives the node a term, with the marks that the last master left. If the node has forgotten what it granted, it
     /// learns.
     pub(crate) fn begin_again(&mut self, term: Term, node: &mut Node, now: Time) {
-        match self.candidate.keeps_marks() {
-            true => marks::begin(&mut self.candidate, node, term, now),
-            false => node.handle_term(term, now),
+        if !self.candidate.keeps_marks() {
+            return node.handle_term(term, now);
+        }
+        let found = self.candidate.take_found_marks();
+        let is_complete = found.is_some();
+        let marks = found.unwrap_or_default();
+        let found = FoundMarks { marks, is_complete };
+        if node.handle_marked_term(term, found, now) && !is_complete {
+            self.candidate.forget_marks();
         }
     }
 
     /// Begins to write marks. Returns whether there are any.
     pub(crate) fn write_marks(&mut self, node: &mut Node, now: Time) -> bool {
-        let has_work = self.candidate.can_write_marks() && node.has_marks_to_write(now);
-        if has_work {
-            marks::write(&mut self.candidate, node, now);
-        }
-        has_work
-    }
-}
-
-/// Returns the term of a node that was made again in its mastership.
-pub(crate) fn of_restarted(epoch: u64, valid_until: Time, now: Time) -> Term {
-    Term {
-        epoch,
-        vacant_since: Some(now),
-        // The node knows by itself how long its own leases may last.
-        longer_leases: Duration::ZERO,
-        valid_until,
+        let can_write = self.candidate.can_write_marks();
+        let Some(batch) = can_write.then(|| node.poll_mark_writes(now)).flatten() else {
+            return false;
+        };
+        let changes = batch.writes.iter();
+        let changes = changes.map(|(id, mark)| (id.as_str().into(), mark.map(Mark::stored)));
+        self.candidate
+            .write_marks(changes.collect(), batch.count, batch.unmarked_for, now);
+        true
     }
 }
 
@@ -184,19 +189,4 @@ pub(crate) fn apply(prepared: PreparedTemplates, node: &mut Node, now: Time) {
     let prepared = prepared.prepared_for(node.active_templates());
     let is_next = node.handle_prepared_templates(prepared, now).is_ok();
     debug_assert!(is_next, "they were prepared for those in force");
-}
-
-/// Gives a node the standing of its server.
-fn give_standing(standing: &Standing, node: &mut Node, now: Time) {
-    match standing {
-        Standing::Master(term) => node.handle_term(*term, now),
-        Standing::Elsewhere { address, epoch, .. } => {
-            let elsewhere = Mastership::Elsewhere {
-                master_address: address.to_string(),
-                epoch: Some(*epoch),
-            };
-            node.handle_mastership(elsewhere, now);
-        }
-        Standing::Unknown => node.handle_mastership(Mastership::Unknown, now),
-    }
 }

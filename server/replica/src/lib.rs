@@ -20,7 +20,6 @@ mod chance;
 mod children;
 mod config;
 mod election;
-mod marks;
 mod output;
 mod parent;
 mod replica;

@@ -20,7 +20,7 @@ use doorward_engine::id::{HolderId, Incarnation};
 use doorward_engine::messages::{ClientLease, GetCapacity, GetCapacityReply, NodeEvent};
 use doorward_engine::node::asking::Answers;
 use doorward_engine::node::marks::FoundMarks;
-use doorward_engine::node::mastership::{Mastership, Outcome};
+use doorward_engine::node::mastership::{Mastership, Outcome, Term};
 use doorward_engine::node::reload::PreparedTemplates;
 use doorward_engine::node::{self, Node};
 use doorward_engine::templates::Templates;
@@ -80,7 +80,6 @@ pub struct Replica {
     turn: u8,
 }
 
-/// Getters.
 impl Replica {
     /// Returns a server that knows no master yet.
     pub fn new(config: ReplicaConfig, templates: Templates) -> Self {
@@ -177,10 +176,9 @@ impl Replica {
     fn is_parent_down(&self) -> bool {
         self.parent.as_ref().is_some_and(|it| it.is_down)
     }
-}
 
-/// Inputs.
-impl Replica {
+    // Inputs.
+
     /// Changes the node, by a call that no session needs to know of.
     pub fn change<T>(&mut self, change: impl FnOnce(&mut Node, Time) -> T, now: Time) -> T {
         let answer = change(&mut self.node, now);
@@ -198,13 +196,10 @@ impl Replica {
         let decided = self.node.answer_client_next(request, answers, now);
         self.note_changes(now);
         decided.map(|outcome| match outcome {
-            Outcome::Served(reply) if !reply.is_ready() => {
-                let is_parent_down = self.is_parent_down();
+            // It is useless to wait for a parent that is down.
+            Outcome::Served(reply) if !reply.is_ready() && !self.is_parent_down() => {
                 self.is_busy = true;
-                match self.calls.keep(request, reply, is_parent_down, now) {
-                    Ok(number) => ClientAnswer::Waits(number),
-                    Err(reply) => ClientAnswer::Final(Outcome::Served(reply)),
-                }
+                ClientAnswer::Waits(self.calls.keep(request, reply, now))
             }
             outcome => ClientAnswer::Final(outcome),
         })
@@ -260,27 +255,16 @@ impl Replica {
             .handle_message(number, message, &self.node, mastership, now);
     }
 
-    /// Notes that a child does not read its stream.
-    pub fn handle_stream_full(&mut self, number: u64) {
+    /// Tells the streams of an event without a message: a child does not read its stream, or closed it, or this server
+    /// stops.
+    pub fn change_streams(&mut self, change: impl FnOnce(&mut ChildStreams)) {
         self.is_busy = true;
-        self.children.streams.handle_full(number);
-    }
-
-    /// Notes that a child closed its stream, or that the stream broke.
-    pub fn handle_stream_gone(&mut self, number: u64) {
-        self.is_busy = true;
-        self.children.streams.handle_gone(number);
+        change(&mut self.children.streams);
     }
 
     /// Notes that a client has opened or closed a stream. Its first request on the stream comes after that.
     pub fn handle_client_stream(&mut self, client: &HolderId, open: bool) {
         self.node.handle_client_stream(client, open);
-    }
-
-    /// Notes that this server stops: all streams end, and new ones are refused.
-    pub fn handle_stopping(&mut self) {
-        self.is_busy = true;
-        self.children.streams.handle_stopping();
     }
 
     /// Takes part in the election of the node from now on.
@@ -347,7 +331,13 @@ impl Replica {
         self.children.forget_work();
         match (&mastership, valid_until) {
             (Mastership::Master { epoch: Some(epoch) }, Some(valid_until)) => {
-                let term = election::of_restarted(*epoch, valid_until, now);
+                let term = Term {
+                    epoch: *epoch,
+                    vacant_since: Some(now),
+                    // The node knows by itself how long its own leases may last.
+                    longer_leases: Duration::ZERO,
+                    valid_until,
+                };
                 match &mut self.election {
                     Some(election) => election.begin_again(term, &mut self.node, now),
                     None => self.node.handle_term(term, now),
@@ -360,10 +350,9 @@ impl Replica {
         self.note_changes(now);
         former
     }
-}
 
-/// Steps, outputs and timeouts.
-impl Replica {
+    // Steps, outputs and timeouts.
+
     /// Does the next step of the work that is due. `wall` is the wall clock, as time since the Unix epoch. Ready:
     /// nothing is due.
     pub fn advance(&mut self, now: Time, wall: Duration) -> Poll<()> {

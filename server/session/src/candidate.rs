@@ -106,7 +106,7 @@ pub struct Candidate {
     now: Time,
 }
 
-/// Events. After each, take all actions, then read the next timeout.
+/// After each event, take all actions, then read the next timeout.
 impl Candidate {
     /// Returns a candidate that takes part at once: its first actions are queued. It has read nothing from etcd yet,
     /// and cannot be the master yet ([`Candidate::handle_able`]).
@@ -187,8 +187,7 @@ impl Candidate {
     pub fn handle_contact(&mut self, seen_at: Time, is_away: bool, now: Time) {
         self.pass_time(now);
         self.seen_at = seen_at;
-        if self.is_away != is_away {
-            self.is_away = is_away;
+        if std::mem::replace(&mut self.is_away, is_away) != is_away {
             self.poke(now);
         }
     }
@@ -196,8 +195,7 @@ impl Candidate {
     /// Notes whether it can decide as the master: whether it has templates, if it needs them.
     pub fn handle_able(&mut self, able: bool, now: Time) {
         self.pass_time(now);
-        if self.is_able != able {
-            self.is_able = able;
+        if std::mem::replace(&mut self.is_able, able) != able {
             self.poke(now);
         }
     }
@@ -205,8 +203,7 @@ impl Candidate {
     /// Notes its place in the tree.
     pub fn handle_place(&mut self, place: TreePlace, now: Time) {
         self.pass_time(now);
-        if self.place != place {
-            self.place = place;
+        if std::mem::replace(&mut self.place, place) != place {
             self.poke(now);
         }
     }
@@ -347,10 +344,9 @@ impl Candidate {
         }
         self.reported_to_answer = answers;
     }
-}
 
-/// Actions, timeouts and status.
-impl Candidate {
+    // Actions, timeouts and status.
+
     /// Returns the next action, or nothing until the next event.
     pub fn poll_action(&mut self) -> Option<CandidateAction> {
         self.actions.pop_front()

@@ -80,7 +80,6 @@ pub struct ChildStreams {
     actions: VecDeque<StreamAction>,
 }
 
-/// Getters.
 impl ChildStreams {
     /// Returns a state without streams. Changes are gathered for `round_length` before they are pushed.
     pub fn new(round_length: Duration) -> Self {
@@ -128,10 +127,9 @@ impl ChildStreams {
     fn open_of(&self, child: &str) -> Option<&OpenStream> {
         self.open.get(self.by_child.get(child)?)
     }
-}
 
-/// Events.
-impl ChildStreams {
+    // Events.
+
     /// Notes a new stream. Returns its number. Its first message says which child it belongs to.
     pub fn handle_connected(&mut self, now: Time) -> u64 {
         self.connected += 1;
@@ -251,10 +249,9 @@ impl ChildStreams {
             self.actions.push_back(StreamAction::Push);
         }
     }
-}
 
-/// Actions and timeouts.
-impl ChildStreams {
+    // Actions and timeouts.
+
     /// Returns the next action.
     pub fn poll_action(&mut self) -> Option<StreamAction> {
         self.actions.pop_front()
@@ -265,9 +262,7 @@ impl ChildStreams {
         let first_message_due = self.opening.values().next().copied();
         self.round_until.into_iter().chain(first_message_due).min()
     }
-}
 
-impl ChildStreams {
     /// Returns the limit that one more child would exceed. Children with an idle stream count, too.
     fn exceeded_limit(&self, limits: StreamLimits, caller: Option<u128>) -> Option<CloseReason> {
         let is_full = |max: Option<usize>, used: usize| max.is_some_and(|max| used >= max);

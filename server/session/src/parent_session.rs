@@ -167,14 +167,6 @@ impl ParentSession {
         self.finder.rivals()
     }
 
-    /// Whether the present server has not said yet which server is the master.
-    pub fn is_unanswered(&self) -> bool {
-        matches!(
-            self.state,
-            SessionState::Connecting { .. } | SessionState::Discovering { .. }
-        )
-    }
-
     // Actions and timeouts.
 
     /// Whether [`ParentSession::poll_action`] has an action.
@@ -256,7 +248,7 @@ impl ParentSession {
 
     /// Notes that another server answered before the present one. The session leaves that one, which is no failure yet.
     pub fn handle_rival(&mut self, rival: &Address, chance: f64, now: Time) {
-        if self.is_unanswered() {
+        if let SessionState::Connecting { .. } | SessionState::Discovering { .. } = self.state {
             self.finder.handle_rival(rival);
             self.close(now);
             self.connect_next(chance, now);
@@ -286,7 +278,7 @@ impl ParentSession {
             Ok(forgotten) => self.note_forgotten(forgotten, master.epoch),
             Err(lost) => {
                 self.close(now);
-                return self.leave_dead_end(&lost, chance, now);
+                return self.try_next_or_wait(ParentFailure::DeadEnd(lost.why), chance, now);
             }
         }
         match transport {

@@ -7,38 +7,12 @@
 //! The caller passes the pause, so there is no clock here.
 
 use std::future::{Future, pending, poll_fn};
-use std::pin::{Pin, pin};
-use std::task::{Context, Poll};
+use std::pin::pin;
+use std::task::Poll;
 use std::time::Duration;
 
 /// Time that one server has to answer before the next one is tried beside it.
 pub const HEAD_START: Duration = Duration::from_secs(1);
-
-/// Attempts in progress, and the failures of ended ones.
-struct Race<A, E> {
-    under_way: Vec<Pin<Box<A>>>,
-    failures: Vec<E>,
-}
-
-impl<T, E, A: Future<Output = Result<T, E>>> Race<A, E> {
-    /// Polls the attempts in turn, and returns the first success. Keeps the failures.
-    fn poll(&mut self, cx: &mut Context<'_>) -> Option<T> {
-        let mut success = None;
-        let failures = &mut self.failures;
-        self.under_way.retain_mut(|attempt| {
-            if success.is_some() {
-                return true;
-            }
-            match attempt.as_mut().poll(cx) {
-                Poll::Pending => return true,
-                Poll::Ready(Ok(value)) => success = Some(value),
-                Poll::Ready(Err(failure)) => failures.push(failure),
-            }
-            false
-        });
-        success
-    }
-}
 
 /// Returns the first success. The others are dropped. Only a few attempts are expected, so all are polled together.
 ///
@@ -53,29 +27,41 @@ where
     A: Future<Output = Result<T, E>>,
     P: Future<Output = ()>,
 {
-    let mut race = Race {
-        under_way: Vec::new(),
-        failures: Vec::new(),
-    };
-    for attempt in attempts {
-        race.under_way.push(Box::pin(attempt));
-        let failed = race.failures.len();
+    let (mut under_way, mut failures) = (Vec::new(), Vec::new());
+    let mut attempts = attempts.into_iter();
+    loop {
+        let next = attempts.next().map(Box::pin);
+        let is_last = next.is_none();
+        under_way.extend(next);
+        let failed = failures.len();
         let mut pause = pin!(pause());
-        let early = poll_fn(|cx| match race.poll(cx) {
-            Some(success) => Poll::Ready(Some(success)),
-            None if race.failures.len() > failed => Poll::Ready(None),
-            None => pause.as_mut().poll(cx).map(|()| None),
+        let ended = poll_fn(|cx| {
+            let mut success = None;
+            under_way.retain_mut(|attempt| {
+                if success.is_some() {
+                    return true;
+                }
+                match attempt.as_mut().poll(cx) {
+                    Poll::Pending => return true,
+                    Poll::Ready(Ok(value)) => success = Some(value),
+                    Poll::Ready(Err(failure)) => failures.push(failure),
+                }
+                false
+            });
+            match success {
+                Some(_) => Poll::Ready(success),
+                None if under_way.is_empty() => Poll::Ready(None),
+                None if is_last => Poll::Pending,
+                None if failures.len() > failed => Poll::Ready(None),
+                None => pause.as_mut().poll(cx).map(|()| None),
+            }
         });
-        if let Some(success) = early.await {
-            return Ok(success);
+        match ended.await {
+            Some(success) => return Ok(success),
+            None if is_last => return Err(failures),
+            None => {}
         }
     }
-    let late = poll_fn(|cx| match race.poll(cx) {
-        Some(success) => Poll::Ready(Some(success)),
-        None if race.under_way.is_empty() => Poll::Ready(None),
-        None => Poll::Pending,
-    });
-    late.await.ok_or(race.failures)
 }
 
 /// Returns the first success of attempts that start after a pause, beside an attempt that the caller drives. Never
@@ -95,7 +81,7 @@ where
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
-    use std::task::Waker;
+    use std::task::{Context, Waker};
 
     use super::*;
 

@@ -57,9 +57,9 @@ impl Learning for LearningService {
                     ));
                 }
                 Err(LearningRefusal::NotMaster) => {
-                    let masterships = self.0.node().masterships();
-                    if let Mastership::Elsewhere { master_address, .. } = &masterships.borrow().1 {
-                        answer.master_address = Some(master_address.clone());
+                    if let Mastership::Elsewhere { master_address, .. } = self.0.node().mastership()
+                    {
+                        answer.master_address = Some(master_address);
                     }
                     return Ok(Response::new(answer));
                 }

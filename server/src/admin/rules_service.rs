@@ -180,18 +180,13 @@ impl Rules for RulesService {
     ) -> Answer<wire::DeleteRulesResponse> {
         let store = self.store()?;
         caller::writer(request.extensions())?;
-        let wire::DeleteRulesRequest {
-            domain,
-            seen_version,
-        } = request.into_inner();
-        document::check_domain(&domain).map_err(RpcStatus::invalid_argument)?;
+        let request = request.into_inner();
+        document::check_domain(&request.domain).map_err(RpcStatus::invalid_argument)?;
         let change = DocumentChange {
-            text: None,
-            seen_version,
-            who: String::new(),
-            why: None,
+            seen_version: request.seen_version,
+            ..DocumentChange::default()
         };
-        store.write(domain, change).await?;
+        store.write(request.domain, change).await?;
         Ok(Response::new(wire::DeleteRulesResponse {}))
     }
 
@@ -199,16 +194,13 @@ impl Rules for RulesService {
         &self,
         request: Request<wire::RulesHistoryRequest>,
     ) -> Answer<wire::RulesHistoryResponse> {
-        let wire::RulesHistoryRequest {
-            domain,
-            before,
-            texts,
-        } = request.into_inner();
-        document::check_domain(&domain).map_err(RpcStatus::invalid_argument)?;
-        let before = if before == 0 { u64::MAX } else { before };
-        let place = self.store()?.place(&domain);
+        let request = request.into_inner();
+        document::check_domain(&request.domain).map_err(RpcStatus::invalid_argument)?;
+        let before = Some(request.before).filter(|it| *it != 0);
+        let before = before.unwrap_or(u64::MAX);
+        let place = self.store()?.place(&request.domain);
         let revisions = place.history(&self.checks, before, REVISIONS_MAX).await?;
-        let revisions = revisions.into_iter().map(|it| revision(it, texts));
+        let revisions = revisions.into_iter().map(|it| revision(it, request.texts));
         let revisions = revisions.collect();
         Ok(Response::new(wire::RulesHistoryResponse { revisions }))
     }
@@ -227,14 +219,8 @@ impl Rules for RulesService {
         &self,
         request: Request<wire::ListInstancesRequest>,
     ) -> Answer<wire::ListInstancesResponse> {
-        let listed = self
-            .store()?
-            .instances
-            .list(&request.get_ref().token, Instant::now());
-        let (instances, next_token) = listed.map_err(RpcStatus::invalid_argument)?;
-        Ok(Response::new(wire::ListInstancesResponse {
-            instances,
-            next_token,
-        }))
+        let instances = &self.store()?.instances;
+        let listed = instances.list(&request.get_ref().token, Instant::now());
+        listed.map(Response::new)
     }
 }

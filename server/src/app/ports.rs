@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::net::SocketAddr;
-use std::num::NonZeroU32;
 
 use doorward_door::listener::{Address, Listener};
 use doorward_session::named;
@@ -44,39 +43,28 @@ pub(super) struct Sockets {
 
 impl Sockets {
     pub(super) fn open(config: &ServerConfig) -> Result<Self, ServerError> {
-        let open = |port, address| listen(port, address, config.listen_backlog);
-        let http = config.http_listen.as_ref();
-        let http = http.map(|it| open(Port::Http, it));
-        let redis = config.doors.redis_listen.as_ref();
-        let redis = redis.map(|it| open(Port::Redis, it));
+        let open = |port, address: &Address| {
+            let opened = Listener::open(address, config.listen_backlog);
+            opened.map_err(|source| ServerError::Listen {
+                port,
+                address: address.clone(),
+                source,
+            })
+        };
+        let at = |port, address: Option<&Address>| address.map(|it| open(port, it)).transpose();
         let plain = config.security.plain_listen.map(Address::from);
-        let doorman = plain.as_ref().map(|it| open(Port::Doorman, it));
         Ok(Self {
             grpc: open(Port::Grpc, &config.listen)?,
-            http: http.transpose()?,
-            redis: redis.transpose()?,
-            doorman: doorman.transpose()?,
+            http: at(Port::Http, config.http_listen.as_ref())?,
+            redis: at(Port::Redis, config.doors.redis_listen.as_ref())?,
+            doorman: at(Port::Doorman, plain.as_ref())?,
         })
     }
-}
 
-impl Sockets {
     /// Returns the addresses of the ports that serve all callers.
     pub(super) fn addresses(&self) -> Vec<SocketAddr> {
         let others = [&self.http, &self.redis].into_iter().flatten();
         let all = others.chain([&self.grpc]);
         all.filter_map(|(_, address)| address.tcp()).collect()
     }
-}
-
-fn listen(
-    port: Port,
-    address: &Address,
-    backlog: NonZeroU32,
-) -> Result<(Listener, Address), ServerError> {
-    Listener::open(address, backlog).map_err(|source| ServerError::Listen {
-        port,
-        address: address.clone(),
-        source,
-    })
 }

@@ -1,6 +1,5 @@
 //! The state of a server at its start, without an election with the content of its state directory.
 
-use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,9 +16,8 @@ use crate::app::ServerConfig;
 use crate::clock;
 use crate::limits::ServerLimit;
 use crate::replica_handle::ReplicaHandle;
-use crate::state_directory::{Past, StateDirectory, StateError, Uncounted, write_marks};
+use crate::state_directory::{Past, StateDirectory, StateError, Uncounted, unusable, write_marks};
 use crate::status::ServerState;
-use crate::transports::election::ElectionConfig;
 use crate::transports::parent::ParentTransportConfig;
 
 /// Names of the record and of the histories in the state directory.
@@ -50,11 +48,7 @@ pub(super) fn open(
         let counts = matches!(past.uncounted, None | Some(Uncounted::Learned));
         let (path, trust) = (directory.path().join(RECORDS), (counts, past.is_unused));
         let opened = Records::open(&path, &about, trust, Time::ZERO);
-        let unusable = |error: io::Error| StateError::Unusable {
-            path: path.clone(),
-            source: error.into(),
-        };
-        (records, left) = opened.map_err(unusable)?;
+        (records, left) = opened.map_err(|error| unusable(&path, error.into()))?;
         left = left.filter(|_| is_alone);
     }
     Ok((kept, records, left))
@@ -94,7 +88,8 @@ pub(super) fn new(
     );
     let election = config.election.as_ref();
     state.needs_rules = config.doors.has_http;
-    Arc::new(state.riding_out(election.map_or(Duration::ZERO, ElectionConfig::rides_out)))
+    // Servers stay ready during an election: two TTLs are longer than it usually takes.
+    Arc::new(state.riding_out(election.map_or(Duration::ZERO, |it| 2 * it.ttl)))
 }
 
 /// Makes a server the master for ever, with what its last process has left. It keeps the directory until it ends.

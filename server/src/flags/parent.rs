@@ -3,7 +3,7 @@
 use doorward_etcd::address::{self, Etcd, NodeAddress};
 
 use crate::flags::advertised;
-use crate::transports::parent::source::ParentSource;
+use crate::transports::parent::ParentSource;
 
 /// Where servers of the parent are, as one flag says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,19 +30,9 @@ pub fn parent_source(
         match flag {
             ParentServers::At(addresses) => {
                 for address in addresses {
-                    let without = match (address.split_once("://"), is_tls) {
-                        (None, _) => address.as_str(),
-                        (Some(("https", address)), true) | (Some(("http", address)), false) => {
-                            address
-                        }
-                        (Some(("https", _)), false) => {
-                            return Err("--parent is https, which needs --ca".to_owned());
-                        }
-                        (Some(_), _) => {
-                            return Err("--parent has a scheme that is not https; with --ca, connections use TLS".to_owned());
-                        }
-                    };
-                    source.given.push(without.to_owned());
+                    source
+                        .given
+                        .push(without_scheme(address, is_tls)?.to_owned());
                 }
             }
             ParentServers::InEtcd(node) => {
@@ -56,6 +46,17 @@ pub fn parent_source(
         }
     }
     Ok((!flags.is_empty()).then_some(source))
+}
+
+fn without_scheme(address: &str, is_tls: bool) -> Result<&str, &'static str> {
+    match (address.split_once("://"), is_tls) {
+        (None, _) => Ok(address),
+        (Some(("https", rest)), true) | (Some(("http", rest)), false) => Ok(rest),
+        (Some(("https", _)), false) => Err("--parent is https, which needs --ca"),
+        (Some(_), _) => {
+            Err("--parent has a scheme that is not https; with --ca, connections use TLS")
+        }
+    }
 }
 
 /// Parses the value of one `--parent` flag.

@@ -10,14 +10,11 @@ use crate::status::ServerState;
 /// Writes them.
 pub(super) fn write(state: &ServerState, families: &mut Families<'_>) -> fmt::Result {
     let seen = state.edge().map(|edge| edge.seen()).unwrap_or_default();
-    let decisions = [
-        ("allowed", seen.allowed),
-        ("shadow", seen.shadow),
-        ("refused", seen.refused),
+    let rows = [
+        ([("outcome", "allowed")], seen.allowed),
+        ([("outcome", "shadow")], seen.shadow),
+        ([("outcome", "refused")], seen.refused),
     ];
-    let rows = decisions
-        .iter()
-        .map(|(outcome, count)| ([("outcome", *outcome)], *count));
     let help = "Requests decided by rules, from RLS, HTTP and Redis clients";
     families.counters("edge_decisions", help, rows)?;
     let tallies = state.edge().map(|edge| edge.limiter().tallies());

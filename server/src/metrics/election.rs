@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::metrics::families::{Families, flag};
+use crate::metrics::families::{Families, flag, float};
 use crate::status::ServerState;
 
 pub(super) fn write(state: &ServerState, families: &mut Families<'_>) -> fmt::Result {
@@ -21,15 +21,11 @@ pub(super) fn write(state: &ServerState, families: &mut Families<'_>) -> fmt::Re
     };
     let help = "1 if etcd answers the election";
     families.gauge("etcd_up", help, flag(contact.problem.is_none()))?;
-    #[expect(clippy::cast_precision_loss, reason = "a revision far below 2^53")]
-    let epoch = epoch.unwrap_or(0) as f64;
+    let epoch = epoch.and_then(|it| usize::try_from(it).ok());
     let help = "The epoch of the node's master; 0: none is known";
-    families.gauge("mastership_epoch", help, epoch)?;
+    families.gauge("mastership_epoch", help, float(epoch.unwrap_or(0)))?;
     let help =
         "How long this server is the master if nothing more is heard from etcd; 0: it is not";
-    families.gauge(
-        "mastership_remaining_seconds",
-        help,
-        master_for.map_or(0.0, |left| left.as_secs_f64()),
-    )
+    let left = master_for.map_or(0.0, |left| left.as_secs_f64());
+    families.gauge("mastership_remaining_seconds", help, left)
 }

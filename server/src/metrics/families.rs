@@ -27,12 +27,12 @@ pub(super) use metrics;
 /// Writes families, and yields now and then.
 pub(super) struct Families<'a> {
     encoder: DescriptorEncoder<'a>,
-    steps: YieldEvery,
+    steps: YieldEvery<SERIES_PER_STEP>,
 }
 
 impl<'a> Families<'a> {
     pub(super) fn new(encoder: DescriptorEncoder<'a>) -> Self {
-        let steps = YieldEvery::new(SERIES_PER_STEP);
+        let steps = YieldEvery::default();
         Self { encoder, steps }
     }
 
@@ -101,7 +101,10 @@ pub(super) fn flag(value: bool) -> f64 {
 }
 
 /// Returns a count as a float.
-#[expect(clippy::cast_precision_loss, reason = "a count far below 2^53")]
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "a count far below 2^53, or a bound"
+)]
 pub(super) const fn float(count: usize) -> f64 {
     count as f64
 }

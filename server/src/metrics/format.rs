@@ -77,7 +77,7 @@ fn plain(open_metrics: &str) -> String {
     let mut out = String::with_capacity(open_metrics.len() + 1_024);
     // The type of a family follows its help. The name in the help depends on the type, so the help waits.
     let mut help = "";
-    let mut steps = YieldEvery::new(LINES_PER_STEP);
+    let mut steps = YieldEvery::<LINES_PER_STEP>::default();
     for line in open_metrics.lines() {
         steps.step();
         if let Some(text) = line.strip_prefix("# HELP ") {

@@ -15,18 +15,7 @@ use crate::status::{ParentLink, ServerState};
 /// Largest number of child servers with time series of their own. A child server counts once for each resource.
 pub const CHILDREN_MAX: usize = 1_000;
 
-/// Writes all of them. `listed` are the resources that have time series of their own.
-pub(super) fn write(
-    state: &ServerState,
-    totals: &Totals,
-    listed: &[ResourceSnapshot],
-    families: &mut Families<'_>,
-) -> fmt::Result {
-    write_parent(state, totals, listed, families)?;
-    write_children(state, totals, listed, families)
-}
-
-fn write_parent(
+pub(super) fn write_parent(
     state: &ServerState,
     totals: &Totals,
     listed: &[ResourceSnapshot],
@@ -62,7 +51,7 @@ fn write_parent(
     Ok(())
 }
 
-fn write_children(
+pub(super) fn write_children(
     state: &ServerState,
     totals: &Totals,
     listed: &[ResourceSnapshot],

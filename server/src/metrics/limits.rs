@@ -5,7 +5,7 @@ use std::fmt;
 
 use doorward_proto::admin::v1::LimitStatus;
 
-use crate::metrics::families::{Column, Families, metrics};
+use crate::metrics::families::{Column, Families, float, metrics};
 use crate::status::ServerState;
 
 const LIMIT_GAUGES: [Column<LimitStatus, Option<u64>>; 2] = metrics! {
@@ -19,23 +19,12 @@ pub(super) fn write(state: &ServerState, families: &mut Families<'_>) -> fmt::Re
     let figures = state.limit_figures();
     for (name, help, value_of) in LIMIT_GAUGES {
         let rows = figures.iter();
-        let rows = rows.filter_map(|it| Some(([("limit", &*it.name)], float(value_of(it)?))));
+        let value = |it| usize::try_from(value_of(it)?).ok().map(float);
+        let rows = rows.filter_map(|it| Some(([("limit", &*it.name)], value(it)?)));
         families.gauges(name, help, rows)?;
     }
     let help = "How often something was refused, or ended, for the limit";
-    families.counters(
-        "limit_refused",
-        help,
-        figures
-            .iter()
-            .map(|it| ([("limit", &*it.name)], it.refused_count)),
-    )
-}
-
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "bounds above 2^53 need not be exact"
-)]
-const fn float(value: u64) -> f64 {
-    value as f64
+    let rows = figures.iter();
+    let rows = rows.map(|it| ([("limit", &*it.name)], it.refused_count));
+    families.counters("limit_refused", help, rows)
 }

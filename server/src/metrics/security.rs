@@ -7,7 +7,7 @@ use crate::status::ServerState;
 
 /// Writes them.
 pub(super) fn write(state: &ServerState, families: &mut Families<'_>) -> fmt::Result {
-    let Some(security) = state.security() else {
+    let Some(security) = state.security.get() else {
         return Ok(());
     };
     let validities = security.validities().into_iter();
@@ -24,14 +24,9 @@ pub(super) fn write(state: &ServerState, families: &mut Families<'_>) -> fmt::Re
     let help = "First end of the certificates in a file, since the Unix epoch";
     families.gauges("tls_certificate_expiry_timestamp_seconds", help, ends)?;
     let problems = security.problems();
+    let problems = problems.map(|(files, it)| ([("files", files)], flag(it.is_some())));
     let help = "1 if changed files are refused, and those read before stay in force";
-    families.gauges(
-        "tls_files_refused",
-        help,
-        problems
-            .iter()
-            .map(|(files, problem)| ([("files", *files)], flag(problem.is_some()))),
-    )?;
+    families.gauges("tls_files_refused", help, problems)?;
     for (name, help, count) in metrics! {
         /// Connections that were refused: a handshake failed, or was missing
         "tls_refused_connections": security.access().failures.count();
@@ -41,5 +36,5 @@ pub(super) fn write(state: &ServerState, families: &mut Families<'_>) -> fmt::Re
         families.counter(name, help, count)?;
     }
     let help = "1 if callers on a network need no identity";
-    families.gauge("tls_exposed", help, flag(security.is_exposed()))
+    families.gauge("tls_exposed", help, flag(security.is_exposed))
 }

@@ -34,21 +34,15 @@ pub(super) fn write(
     }
     let node = state.node();
     let (streams, pushes) = node.look(|node, _| (node.client_streams(), node.counters().pushed));
-    families.gauge(
-        "client_streams",
-        "Clients with an open stream",
-        float(streams),
-    )?;
+    let help = "Clients with an open stream";
+    families.gauge("client_streams", help, float(streams))?;
     families.counter("client_pushes", "Leases pushed to clients", pushes)?;
     let streams = sessions.child_streams;
     let rows = streams.streams.into_iter();
     let rows = rows.map(|(state, streams)| ([("state", state.as_str())], float(streams)));
     families.gauges("child_streams", "Streams of child servers", rows)?;
     let rows = streams.closed.into_iter();
+    let rows = rows.map(|(reason, times)| ([("reason", reason.as_str())], times));
     let help = "Streams of child servers that this server ended, by the reason";
-    families.counters(
-        "child_streams_closed",
-        help,
-        rows.map(|(reason, times)| ([("reason", reason.as_str())], times)),
-    )
+    families.counters("child_streams_closed", help, rows)
 }

@@ -5,6 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::Poll;
 use std::time::Duration;
 
+use doorward_engine::node::Node;
 use doorward_engine::time::Time;
 use doorward_replica::Replica;
 
@@ -18,8 +19,8 @@ const HOLD: Duration = Duration::from_millis(1);
 impl ReplicaHandle {
     /// Calls `next` until it is ready, and lets other calls run in between, also those of this thread. If a caller
     /// gives up in between, the finished steps stay done.
-    pub async fn finish<T>(&self, mut next: impl FnMut(&mut Replica, Time) -> Poll<T>) -> T {
-        self.finish_shared(|shared, now| next(&mut shared.replica, now))
+    pub async fn finish<T>(&self, mut next: impl FnMut(&mut Node, Time) -> Poll<T>) -> T {
+        self.finish_shared(|shared, now| shared.replica.change(&mut next, now))
             .await
     }
 

@@ -3,7 +3,6 @@
 //! A thread that takes the lock reads the clock twice: when it has the lock, which is the replica's time, and when it
 //! releases it. If it has to wait, it reads the clock once before.
 
-use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::yield_now;
@@ -38,7 +37,7 @@ pub(super) struct NodeLock {
     shared: Mutex<Shared>,
     clock: Clock,
     waiting: AtomicU32,
-    times: LockTimes,
+    pub(super) times: LockTimes,
 }
 
 impl NodeLock {
@@ -54,37 +53,38 @@ impl NodeLock {
         }
     }
 
-    /// Takes the lock. `restart` mends a replica in which the engine panicked.
-    pub(super) fn take<'a>(
+    /// Does some work while the lock is held, at the replica's present time. `restart` mends a replica in which the
+    /// engine panicked.
+    pub(super) fn hold<'a, T>(
         &'a self,
-        restart: impl FnOnce(PoisonError<MutexGuard<'a, Shared>>) -> MutexGuard<'a, Shared>,
-    ) -> Held<'a> {
-        let (shared, since) = match self.shared.try_lock() {
+        restart: impl FnOnce(&mut Shared),
+        work: impl FnOnce(&mut Shared, Time) -> T,
+    ) -> T {
+        let mend = |poisoned: PoisonError<MutexGuard<'a, Shared>>| {
+            let mut shared = poisoned.into_inner();
+            restart(&mut shared);
+            self.shared.clear_poison();
+            shared
+        };
+        let (mut shared, waited_since) = match self.shared.try_lock() {
             Ok(shared) => (shared, None),
-            Err(TryLockError::Poisoned(poisoned)) => (restart(poisoned), None),
+            Err(TryLockError::Poisoned(poisoned)) => (mend(poisoned), None),
             Err(TryLockError::WouldBlock) => {
                 let since = self.clock.now();
                 // Relaxed: no other memory depends on this number.
                 self.waiting.fetch_add(1, Ordering::Relaxed);
                 let shared = self.shared.lock();
                 self.waiting.fetch_sub(1, Ordering::Relaxed);
-                (shared.unwrap_or_else(restart), Some(since))
+                (shared.unwrap_or_else(mend), Some(since))
             }
         };
         let now = self.clock.now();
-        self.times
-            .waited
-            .observe(since.map_or(0.0, |since| seconds(since, now)));
-        Held {
-            shared,
-            lock: self,
-            since: now,
-        }
-    }
-
-    /// Clears the mark of a panic, after the replica was mended.
-    pub(super) fn clear_poison(&self) {
-        self.shared.clear_poison();
+        let waited = waited_since.map_or(0.0, |since| seconds(since, now));
+        self.times.waited.observe(waited);
+        let done = work(&mut shared, now);
+        let held = seconds(now, self.clock.now());
+        self.times.held.observe(held);
+        done
     }
 
     /// Yields while other threads wait, at most [`YIELDS_MAX`] times. The lock is not fair: a thread that takes it
@@ -101,46 +101,6 @@ impl NodeLock {
     /// Returns the number of waiting threads.
     pub(super) fn waiting(&self) -> u32 {
         self.waiting.load(Ordering::Relaxed)
-    }
-
-    pub(super) fn times(&self) -> &LockTimes {
-        &self.times
-    }
-}
-
-/// The replica, for as long as the lock is held.
-#[derive(Debug)]
-pub(super) struct Held<'a> {
-    shared: MutexGuard<'a, Shared>,
-    lock: &'a NodeLock,
-    since: Time,
-}
-
-impl Held<'_> {
-    /// Returns the time when the lock was taken, which is the replica's present time.
-    pub(super) fn now(&self) -> Time {
-        self.since
-    }
-}
-
-impl Deref for Held<'_> {
-    type Target = Shared;
-
-    fn deref(&self) -> &Shared {
-        &self.shared
-    }
-}
-
-impl DerefMut for Held<'_> {
-    fn deref_mut(&mut self) -> &mut Shared {
-        &mut self.shared
-    }
-}
-
-impl Drop for Held<'_> {
-    fn drop(&mut self) {
-        let now = self.lock.clock.now();
-        self.lock.times.held.observe(seconds(self.since, now));
     }
 }
 

@@ -55,20 +55,14 @@ impl Transports {
                     }
                 }
                 Output::Etcd(task) => {
-                    if let Some(etcd) = &self.etcd {
-                        let _ended = etcd.send(task);
-                    }
+                    let _ended = self.etcd.as_ref().is_some_and(|it| it.send(task).is_err());
                 }
                 Output::Marks(number, batch) => {
-                    if let Some(marks) = &self.marks {
-                        let _ended = marks.send((number, batch));
-                    }
+                    drop(self.marks.as_ref().map(|it| it.send((number, batch))));
                 }
                 Output::Child(number, task) => {
                     let is_last = matches!(task, ToChild::End(_));
-                    if let Some(stream) = self.streams.get(&number) {
-                        let _ended = stream.send(task);
-                    }
+                    drop(self.streams.get(&number).map(|it| it.send(task)));
                     if is_last {
                         self.streams.remove(&number);
                     }
@@ -79,9 +73,7 @@ impl Transports {
                     }
                 }
                 Output::Call(number, outcome) => {
-                    if let Some(call) = self.calls.remove(&number) {
-                        let _left = call.send(outcome);
-                    }
+                    drop(self.calls.remove(&number).map(|it| it.send(outcome)));
                 }
                 Output::TemplatesApplied(number) => {
                     for (_, applied) in self.templates.extract_if(.., |it| it.0 <= number) {

@@ -43,14 +43,8 @@ struct Shared {
     ending: OnceLock<RpcStatus>,
 }
 
-/// Reason why a message was not queued.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NotSent {
-    /// The child has not taken earlier messages.
-    Full,
-    /// The stream is over.
-    Closed,
-}
+/// Reason why a message was not queued: the child has not taken earlier messages, or the stream is over.
+pub type NotSent = mpsc::error::TrySendError<()>;
 
 /// Makes a queue.
 pub fn channel() -> (ChildOutbox, Outgoing) {
@@ -77,13 +71,10 @@ impl ChildOutbox {
     ///
     /// If the child has not taken enough of the earlier messages, or the stream is over.
     pub fn try_send(&self, answer: ChildMessage) -> Result<(), NotSent> {
-        if self.is_full() {
-            return Err(NotSent::Full);
+        if self.shared.bytes.load(Ordering::Relaxed) >= BACKLOG_BYTES_MAX {
+            return Err(NotSent::Full(()));
         }
-        let permit = self.queue.try_reserve().map_err(|error| match error {
-            mpsc::error::TrySendError::Full(()) => NotSent::Full,
-            mpsc::error::TrySendError::Closed(()) => NotSent::Closed,
-        })?;
+        let permit = self.queue.try_reserve()?;
         let size = answer.encoded_len();
         self.shared.bytes.fetch_add(size, Ordering::Relaxed);
         permit.send((size, answer));
@@ -99,10 +90,6 @@ impl ChildOutbox {
     /// Returns the end of the stream, if it is set.
     pub fn ending(&self) -> Option<&RpcStatus> {
         self.shared.ending.get()
-    }
-
-    fn is_full(&self) -> bool {
-        self.shared.bytes.load(Ordering::Relaxed) >= BACKLOG_BYTES_MAX
     }
 }
 

@@ -71,7 +71,7 @@ pub(super) fn serve(
     };
     stream::unfold(Some(stream), |stream| async move {
         let mut stream = stream?;
-        let message = stream.next().await?;
+        let message = stream.next().await.transpose()?;
         let redirects = |answer: &wire::GetCapacityResponse| answer.mastership.is_some();
         let is_last = message.as_ref().map_or(true, redirects);
         Some((message, Some(stream).filter(|_| !is_last)))
@@ -80,15 +80,15 @@ pub(super) fn serve(
 
 impl ClientStream {
     /// Returns the next message. None: the stream is over.
-    async fn next(&mut self) -> Option<Message> {
+    async fn next(&mut self) -> Result<Option<wire::GetCapacityResponse>, RpcStatus> {
         loop {
             let is_silent = self.pushes.clients() == 0;
             tokio::select! {
                 biased;
                 () = self.stop.cancelled() => {
-                    return Some(Err(RpcStatus::unavailable("the server shuts down")));
+                    return Err(RpcStatus::unavailable("the server shuts down"));
                 }
-                push = self.pushes.next() => return Some(Ok(match push {
+                push = self.pushes.next() => return Ok(Some(match push {
                     Ok((client, push)) => pushed(&client, push),
                     Err(master) => wire::GetCapacityResponse {
                         mastership: Some(convert::redirection(&master)),
@@ -96,22 +96,18 @@ impl ClientStream {
                     },
                 })),
                 () = sleep_until(self.first_message_by), if is_silent => {
-                    return Some(Err(RpcStatus::deadline_exceeded(
-                        "the first message did not come within 10 s",
-                    )));
+                    let problem = "the first message did not come within 10 s";
+                    return Err(RpcStatus::deadline_exceeded(problem));
                 }
                 Some((label, answer)) = self.waiting.next() => {
-                    return Some(answer.map(|answer| labelled(answer, label)));
+                    return Ok(Some(labelled(answer?, label)));
                 }
                 request = self.requests.message(), if self.waiting.len() < WAITING_MAX => {
-                    match request {
-                        Ok(Some(request)) => {
-                            if let Some(message) = self.handle(request) {
-                                return Some(message);
-                            }
-                        }
-                        Ok(None) => return None,
-                        Err(status) => return Some(Err(status)),
+                    let Some(request) = request? else {
+                        return Ok(None);
+                    };
+                    if let Some(answer) = self.handle(request)? {
+                        return Ok(Some(answer));
                     }
                 }
             }
@@ -119,33 +115,30 @@ impl ClientStream {
     }
 
     /// Handles a request. None: its answer comes later.
-    fn handle(&mut self, request: wire::GetCapacityRequest) -> Option<Message> {
+    fn handle(
+        &mut self,
+        request: wire::GetCapacityRequest,
+    ) -> Result<Option<wire::GetCapacityResponse>, RpcStatus> {
         let label = (request.client_id.clone(), request.sequence);
         if request.sequence.is_none() {
-            return Some(Err(RpcStatus::invalid_argument(
-                "a request on a stream has no sequence; number the requests",
-            )));
+            let problem = "a request on a stream has no sequence; number the requests";
+            return Err(RpcStatus::invalid_argument(problem));
         }
+        let identity = self.identity.as_ref();
         if let Ok(name) = HolderName::new(&request.client_id) {
             let incarnation = request.incarnation.and_then(Incarnation::new);
-            let names = &self.service.names.clients;
-            if let Err(status) = names.claim(name.as_str(), self.identity.as_ref()) {
-                return Some(Err(status));
-            }
+            self.service.names.clients.claim(name.as_str(), identity)?;
             self.pushes.claim(HolderId::client(name, incarnation));
         }
         if self.pushes.clients() > CLIENTS_MAX {
-            return Some(Err(RpcStatus::resource_exhausted(
-                "a stream has at most 100 clients; open another one",
-            )));
+            let problem = "a stream has at most 100 clients; open another one";
+            return Err(RpcStatus::resource_exhausted(problem));
         }
-        let identity = self.identity.as_ref();
-        match self.service.answer(request, self.caller, identity) {
-            Ok(Answer::Ready(answer)) => Some(Ok(labelled(answer, label))),
-            Err(status) => Some(Err(status)),
-            Ok(Answer::Later(answer)) => {
+        match self.service.answer(request, self.caller, identity)? {
+            Answer::Ready(answer) => Ok(Some(labelled(answer, label))),
+            Answer::Later(answer) => {
                 self.waiting.push(answer.map(|it| (label, it)).boxed());
-                None
+                Ok(None)
             }
         }
     }

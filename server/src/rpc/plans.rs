@@ -134,7 +134,7 @@ fn plan(state: &ServerState, request: &PlanRequest) -> Result<PlanResponse, RpcS
     let mut answer = PlanResponse {
         is_master: mastership.is_master(),
         node: state.node_name().to_owned(),
-        templates_source: state.templates_source().to_owned(),
+        templates_source: state.templates_source.clone(),
         unheard_ms: unheard.map(millis),
         ..PlanResponse::default()
     };

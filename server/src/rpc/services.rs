@@ -83,21 +83,6 @@ impl Services {
             Ok(answer.map_or_else(RpcStatus::into_http, |answer| unary::response(&answer)))
         }))
     }
-
-    /// Answers any other call. The services are always ready, so they are not polled.
-    fn answer_by_tonic<B>(
-        &self,
-        request: Request<RequestBody<B>>,
-    ) -> BoxFuture<Response<Body>, Infallible>
-    where
-        B: HttpBody<Data = Bytes> + Send + Unpin + 'static,
-        B::Error: Into<StdError> + Send,
-    {
-        if is_for_capacity(request.uri().path()) {
-            return self.capacity.clone().call(request);
-        }
-        Box::pin(self.others.clone().call(request))
-    }
 }
 
 impl<B> CallService<B> for Services
@@ -133,7 +118,11 @@ where
             (Ok(_), None, _) => {
                 // For [`caller`](crate::caller).
                 request.extensions_mut().insert(caller);
-                Answering::Later(self.answer_by_tonic(request))
+                // The services are always ready, so they are not polled.
+                Answering::Later(match is_for_capacity(request.uri().path()) {
+                    true => self.capacity.clone().call(request),
+                    false => Box::pin(self.others.clone().call(request)),
+                })
             }
         };
         async move {

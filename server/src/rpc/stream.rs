@@ -29,18 +29,17 @@ use tracing::{info, warn};
 
 use crate::caller;
 use crate::clock;
-use crate::metrics::Metrics;
 use crate::otel::{self, Span};
 use crate::rpc::bindings::Bindings;
 use crate::rpc::child_outbox::{ChildOutbox, NotSent};
 use crate::rpc::convert::server_capacity::ReadRequest;
 use crate::rpc::{CapacityService, child_outbox, client_stream, closed, convert, cycle};
 use crate::status::ServerState;
+use crate::status::model::count;
 
 /// The stream of a child. The stream ends when this is dropped.
 struct ChildStream {
     state: Arc<ServerState>,
-    metrics: Arc<Metrics>,
     number: u64,
     /// Tasks of the replica for this stream.
     tasks: mpsc::UnboundedReceiver<ToChild>,
@@ -59,11 +58,10 @@ struct ChildStream {
 }
 
 impl ChildStream {
-    fn open(state: Arc<ServerState>, metrics: Arc<Metrics>, outbox: ChildOutbox) -> Self {
+    fn open(state: Arc<ServerState>, outbox: ChildOutbox) -> Self {
         let (number, tasks) = state.node().open_stream();
         Self {
             state,
-            metrics,
             number,
             tasks,
             outbox,
@@ -130,7 +128,7 @@ impl ChildStream {
             }
         };
         self.span = otel::answers(message.traceparent.as_deref());
-        match parse(&self.metrics, &message, caller).await {
+        match parse(&self.state, &message, caller).await {
             Ok((request, refused)) => self.handle(request, refused).await,
             Err(status) => {
                 self.end_with(CloseReason::Malformed, status);
@@ -172,7 +170,7 @@ impl ChildStream {
         };
         let message = convert::server_capacity::get_server_capacity_response(reply, refused, wall);
         let sent = self.outbox.try_send(message);
-        if sent == Err(NotSent::Full) {
+        if sent == Err(NotSent::Full(())) {
             self.is_full = true;
             if let Some((child, _)) = &self.of {
                 warn!(%child, "the child takes nothing from its stream, which is closed");
@@ -180,9 +178,9 @@ impl ChildStream {
             let number = self.number;
             self.state
                 .node()
-                .input(|replica, _| replica.handle_stream_full(number));
+                .input(|replica, _| replica.change_streams(|it| it.handle_full(number)));
         }
-        sent != Err(NotSent::Closed)
+        sent != Err(NotSent::Closed(()))
     }
 
     fn note_open(&mut self) {
@@ -238,12 +236,11 @@ impl Drop for ChildStream {
 /// server.
 pub async fn answer(
     state: &ServerState,
-    metrics: &Metrics,
     request: &wire::GetServerCapacityRequest,
     caller: Option<Caller>,
 ) -> Result<wire::GetServerCapacityResponse, RpcStatus> {
     let malformed = |status| closed::with_reason(CloseReason::Malformed, status);
-    let parsed = parse(metrics, request, caller).await.map_err(malformed)?;
+    let parsed = parse(state, request, caller).await.map_err(malformed)?;
     let decided = decide(state, parsed).await;
     decided.map_err(|cycle| cycle::refusal(&cycle))
 }
@@ -255,7 +252,7 @@ type Parsed = (GetServerCapacity, Vec<wire::Refusal>);
 const RESOURCES_AT_ONCE: usize = 64;
 
 async fn parse(
-    metrics: &Metrics,
+    state: &ServerState,
     message: &wire::GetServerCapacityRequest,
     caller: Option<Caller>,
 ) -> Result<Parsed, RpcStatus> {
@@ -267,7 +264,7 @@ async fn parse(
         }
         read.read(resources, wall);
     }
-    metrics.count_malformed(read.refused.len());
+    state.asks_malformed.inc_by(count(read.refused.len()));
     Ok((read.request, read.refused))
 }
 
@@ -279,12 +276,9 @@ async fn decide(
     let wall = clock::wall();
     state.note_lent(request.asks.iter().map(|ask| &ask.resource));
     let mut answers = Answers::to_child(&request);
-    let decided = state.node().finish(|replica, now| {
-        replica.change(
-            |node, now| node.answer_child_next(&request, Via::Poll, &mut answers, now),
-            now,
-        )
-    });
+    let decided = state
+        .node()
+        .finish(|node, now| node.answer_child_next(&request, Via::Poll, &mut answers, now));
     Ok(match decided.await? {
         Outcome::Served(reply) => {
             convert::server_capacity::get_server_capacity_response(reply, refused, wall)
@@ -312,8 +306,7 @@ impl CapacityStream for CapacityService {
         let (caller, identity) = (caller::of(&request), caller::identity(&request).cloned());
         let names = Arc::clone(&self.names);
         let requests = request.into_inner();
-        let (state, metrics) = (Arc::clone(&self.state), Arc::clone(&self.metrics));
-        let mut stream = ChildStream::open(state, metrics, outbox);
+        let mut stream = ChildStream::open(Arc::clone(&self.state), outbox);
         // Each message has a name, and a stream has one child.
         let owner = (names, identity);
         tokio::spawn(async move { stream.serve(requests, caller, owner).await });

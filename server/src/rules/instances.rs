@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use doorward_clock::Instant;
 use doorward_door::overload;
-use doorward_proto::admin::v1::{RulesInstance, RunningRules, WatchRulesRequest};
+use doorward_proto::admin::v1::{
+    ListInstancesResponse, RulesInstance, RunningRules, WatchRulesRequest,
+};
 use doorward_session::time::millis;
 use parking_lot::Mutex;
 use tonic::Status;
@@ -109,22 +111,17 @@ impl Instances {
     /// # Errors
     ///
     /// If the token is invalid.
-    pub fn list(
-        &self,
-        token: &str,
-        now: Instant,
-    ) -> Result<(Vec<RulesInstance>, Option<String>), String> {
-        let after: u64 = match token {
-            "" => 0,
-            token => token
-                .parse()
-                .map_err(|_| "the token is invalid; give next_token")?,
+    pub fn list(&self, token: &str, now: Instant) -> Result<ListInstancesResponse, Status> {
+        let invalid = |_| Status::invalid_argument("the token is invalid; give next_token");
+        let after = if token.is_empty() {
+            Ok(0)
+        } else {
+            token.parse()
         };
+        let after: u64 = after.map_err(invalid)?;
         let open = self.0.lock();
-        let mut rest = open
-            .by_number
-            .range((Bound::Excluded(after), Bound::Unbounded))
-            .peekable();
+        let rest = (Bound::Excluded(after), Bound::Unbounded);
+        let mut rest = open.by_number.range(rest).peekable();
         let mut last = after;
         let page = rest.by_ref().take(PAGE_MAX).map(|(number, it)| {
             last = *number;
@@ -134,8 +131,12 @@ impl Instances {
                 ..it.report.clone()
             }
         });
-        let page = page.collect();
-        Ok((page, rest.peek().map(|_| last.to_string())))
+        let instances = page.collect();
+        let next_token = rest.peek().map(|_| last.to_string());
+        Ok(ListInstancesResponse {
+            instances,
+            next_token,
+        })
     }
 }
 
@@ -188,15 +189,16 @@ mod tests {
         assert_eq!(refused(INSTANCES_MAX), all);
         let (mut names, mut token) = (Vec::new(), Some(String::new()));
         while let Some(page) = token {
-            let (listed, next) = instances.list(&page, now).unwrap();
-            assert!((1..=PAGE_MAX).contains(&listed.len()));
-            names.extend(listed.into_iter().map(|it| it.name));
-            token = next;
+            let listed = instances.list(&page, now).unwrap();
+            assert!((1..=PAGE_MAX).contains(&listed.instances.len()));
+            names.extend(listed.instances.into_iter().map(|it| it.name));
+            token = listed.next_token;
         }
         let expected: Vec<_> = (0..INSTANCES_MAX).map(|name| name.to_string()).collect();
         assert_eq!(names, expected);
         drop((open, others));
-        assert_eq!(instances.list("", now), Ok((Vec::new(), None)));
+        let none = ListInstancesResponse::default();
+        assert_eq!(instances.list("", now).unwrap(), none);
         assert!(instances.list("x", now).is_err());
     }
 }

@@ -11,7 +11,7 @@ use doorward::rules::source::files::{self, Content};
 use doorward::rules::version_of;
 use doorward_clock::Instant;
 use doorward_door::tasks::joined;
-use doorward_etcd::follow::{Follow, Followed, Range};
+use doorward_etcd::follow::{Followed, Range};
 use doorward_etcd::layout::DocumentKeys;
 use doorward_etcd::{DocumentPlace, EtcdConfig};
 use doorward_files::Follower;
@@ -75,7 +75,7 @@ impl RulesPlace {
     ///
     /// If there is no such directory, or no etcd. The text begins with the name of the flag.
     pub fn of(place: DocumentPlace, etcd: Option<Arc<EtcdConfig>>) -> Result<Self, String> {
-        match StoredPlace::of(place, etcd).map_err(|problem| format!("--rules {problem}"))? {
+        match StoredPlace::of("--rules", place, etcd)? {
             StoredPlace::File(path) if path.is_dir() => Ok(Self::Directory(path, POLL_INTERVAL)),
             StoredPlace::File(path) => Err(format!(
                 "--rules: {} is no directory; create it, or give etcd:PREFIX",
@@ -123,17 +123,16 @@ impl RuleStore {
     /// Reads the documents at once, whenever they change, and files whenever it is told. Runs until the server ends:
     /// spawn it.
     pub async fn run(self: Arc<Self>, rereads: watch::Receiver<()>) {
-        match &self.place {
-            RulesPlace::Directory(path, interval) => {
-                let follower = Follower::new(path, *interval, files::read_directory);
-                self.poll(follower, rereads).await;
+        let follower = match &self.place {
+            RulesPlace::Directory(path, every) => {
+                Follower::new(path, *every, files::read_directory)
             }
-            RulesPlace::File(path, interval) => {
-                let follower = Follower::new(path, *interval, files::read_file);
-                self.poll(follower, rereads).await;
+            RulesPlace::File(path, every) => Follower::new(path, *every, files::read_file),
+            RulesPlace::Etcd(prefix, config) => {
+                return self.follow(prefix, Arc::clone(config)).await;
             }
-            RulesPlace::Etcd(prefix, config) => self.follow(prefix, Arc::clone(config)).await,
-        }
+        };
+        self.poll(follower, rereads).await;
     }
 
     async fn poll(&self, mut follower: Follower, mut rereads: watch::Receiver<()>) {
@@ -152,8 +151,7 @@ impl RuleStore {
 
     async fn follow(&self, prefix: &str, config: Arc<EtcdConfig>) {
         let prefix = format!("{prefix}/");
-        let follow = Follow::start(config, Range::Children(prefix.clone()), LOOK);
-        let mut followed = follow.receiver();
+        let mut followed = Followed::start(config, Range::Children(prefix.clone()), LOOK);
         loop {
             let Followed { view, problem, .. } = followed.borrow_and_update().clone();
             match (view, problem) {

@@ -141,11 +141,6 @@ impl ServerState {
         (resources, None)
     }
 
-    /// Returns the first `max` resources, without leases.
-    pub fn snapshots(&self, max: usize) -> Vec<ResourceSnapshot> {
-        self.snapshots_after(None, max).collect()
-    }
-
     /// Returns up to `max` resources after the given one, without leases. It reads some of them at a time.
     pub fn snapshots_after(
         &self,
@@ -153,7 +148,7 @@ impl ServerState {
         max: usize,
     ) -> impl Iterator<Item = ResourceSnapshot> {
         let mut next = Some((after, max));
-        let mut steps = YieldEvery::new(RESOURCES_PER_STEP);
+        let mut steps = YieldEvery::<RESOURCES_PER_STEP>::default();
         let looks = iter::from_fn(move || {
             let (after, left) = next.take().filter(|(_, left)| *left > 0)?;
             let look = left.min(RESOURCES_PER_LOOK);
@@ -221,7 +216,7 @@ impl ServerState {
         room: &mut Room,
         render: impl Fn(&LeaseSnapshot, Time) -> Option<T>,
     ) -> Vec<T> {
-        let mut steps = YieldEvery::new(LEASES_PER_STEP);
+        let mut steps = YieldEvery::<LEASES_PER_STEP>::default();
         let mut rendered = Vec::new();
         for (lease, now) in leases {
             steps.step();
@@ -284,7 +279,7 @@ impl ServerState {
         holder: &str,
     ) -> impl Iterator<Item = (Vec<LeaseSnapshot>, Option<LeasesFrom>, Time)> {
         let mut next = Some(from);
-        let mut steps = YieldEvery::new(2 * LEASES_PER_STEP);
+        let mut steps = YieldEvery::<{ 2 * LEASES_PER_STEP }>::default();
         iter::from_fn(move || {
             let from = next.take()?;
             let (leases, then, now) = self.node().look(|node, now| {

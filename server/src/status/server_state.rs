@@ -3,9 +3,11 @@
 
 use std::cmp::Reverse;
 use std::net::SocketAddr;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use doorward_door::tasks::joined;
 use doorward_edge::edge::Edge;
 use doorward_engine::id::ResourceId;
 use doorward_engine::node::pages::Totals;
@@ -17,6 +19,9 @@ use doorward_session::child_streams::StreamsSnapshot;
 use doorward_session::named;
 use doorward_session::parent_session::ParentSession;
 use parking_lot::Mutex;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
 use tokio::sync::watch;
 
 use crate::limits::ServerLimits;
@@ -37,11 +42,16 @@ pub struct ServerState {
     /// Address of this server for others.
     address: String,
     node: Arc<ReplicaHandle>,
-    limits: Arc<ServerLimits>,
     /// Source of the templates in force.
-    templates_source: String,
+    pub(crate) templates_source: String,
     /// Problem of the newest version of the templates, if it was refused. None: it is in force.
     pub templates_problem: watch::Sender<Option<String>>,
+    /// Versions of the templates read, by whether they came into force.
+    pub(crate) template_loads: Family<[(&'static str, &'static str); 1], Counter>,
+    /// Time when the templates in force were read, in seconds since the Unix epoch.
+    pub(crate) templates_loaded: Gauge<f64, AtomicU64>,
+    /// Resources in requests that were refused because they were malformed.
+    pub(crate) asks_malformed: Counter,
     /// State of the rules.
     pub rules: watch::Sender<RulesNews>,
     /// State of the parent. None: this is the root.
@@ -142,10 +152,12 @@ impl ServerState {
         Self {
             node_name,
             address,
-            limits: Arc::clone(node.limits()),
             node,
             templates_source,
             templates_problem: watch::Sender::default(),
+            template_loads: Family::default(),
+            templates_loaded: Gauge::default(),
+            asks_malformed: Counter::default(),
             rules: watch::Sender::default(),
             parent: watch::Sender::default(),
             etcd: watch::Sender::default(),
@@ -185,19 +197,9 @@ impl ServerState {
         }
     }
 
-    /// Returns TLS and identities. None: the server does not listen yet.
-    pub fn security(&self) -> Option<&Arc<Security>> {
-        self.security.get()
-    }
-
     /// Returns the node's name.
     pub fn node_name(&self) -> &str {
         &self.node_name
-    }
-
-    /// Returns the source of the templates in force.
-    pub fn templates_source(&self) -> &str {
-        &self.templates_source
     }
 
     /// Returns the address of this server for others.
@@ -217,13 +219,13 @@ impl ServerState {
 
     /// Returns the limits of the server with their refusals.
     pub fn limits(&self) -> &Arc<ServerLimits> {
-        &self.limits
+        self.node.limits()
     }
 
     /// Returns the figures of the limits, with their present use.
     pub fn limit_figures(&self) -> Vec<LimitStatus> {
         self.node.set_load(self.totals().leases_per_resource);
-        self.limits.figures()
+        self.limits().figures()
     }
 
     /// Sets the state of the parent. An unchanged link keeps its time.
@@ -303,6 +305,20 @@ impl ServerState {
         decisions.sort_by_key(weight);
         decisions.truncate(RULES_LISTED_MAX);
         decisions
+    }
+
+    /// Reads the state, and makes an answer from it on a thread of its own. The work continues to its end even if the
+    /// caller gives up.
+    ///
+    /// A worker that serves calls must not do it. The status of a hundred thousand resources takes many milliseconds to
+    /// make and to write, and a server with one core has one such worker. The door bounds the number of readers at a
+    /// time (`InFlightCall::look`).
+    pub async fn look<T>(self: &Arc<Self>, look: impl FnOnce(&Self) -> T + Send + 'static) -> T
+    where
+        T: Send + 'static,
+    {
+        let state = Arc::clone(self);
+        joined(tokio::task::spawn_blocking(move || look(&state))).await
     }
 
     /// Returns whether requests can be served.

@@ -8,14 +8,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use doorward_engine::templates::Templates;
-use doorward_etcd::follow::{Follow, Followed, KeyEntry, Range};
+use doorward_etcd::follow::{Followed, KeyEntry, Range};
 use doorward_etcd::layout::DocumentKeys;
 use doorward_etcd::{Error, EtcdConfig, EtcdConnection};
 use etcd_client::{Compare, CompareOp, Txn, TxnOp};
 use tokio::sync::watch;
 use tracing::{debug, warn};
 
-use crate::metrics::Metrics;
 use crate::status::ServerState;
 use crate::stored_place::StoredPlace;
 use crate::templates;
@@ -44,18 +43,7 @@ enum Left {
     FallBack(String),
 }
 
-/// The means to bring templates into force.
-struct Force {
-    state: Arc<ServerState>,
-    metrics: Arc<Metrics>,
-}
-
 impl EtcdTemplates {
-    /// Returns the keys of the templates.
-    pub fn keys(&self) -> &DocumentKeys {
-        &self.keys
-    }
-
     /// Returns templates under a key.
     pub fn new(keys: DocumentKeys, etcd: Arc<EtcdConfig>) -> Self {
         Self {
@@ -65,21 +53,17 @@ impl EtcdTemplates {
         }
     }
 
-    /// Returns a receiver that tells whether any templates are in force.
-    pub fn able(&self) -> watch::Receiver<bool> {
-        self.able.subscribe()
+    /// Returns the keys of the templates, and a receiver that tells whether any are in force.
+    pub fn followed(&self) -> (DocumentKeys, watch::Receiver<bool>) {
+        (self.keys.clone(), self.able.subscribe())
     }
 
     /// Brings every valid version into force as soon as the election lets it. Runs for ever: spawn it.
-    pub async fn run(self, state: Arc<ServerState>, metrics: Arc<Metrics>) {
-        let force = &Force { state, metrics };
-        let Force { state, metrics } = force;
-        state
-            .templates_problem
-            .send_replace(Some("etcd was not asked for them yet".to_owned()));
+    pub async fn run(self, state: Arc<ServerState>) {
+        let not_asked = "etcd was not asked for them yet".to_owned();
+        state.templates_problem.send_replace(Some(not_asked));
         let range = Range::Key(self.keys.document().to_owned());
-        let follow = Follow::start(Arc::clone(&self.etcd), range, LOOK);
-        let mut followed = follow.receiver();
+        let mut followed = Followed::start(Arc::clone(&self.etcd), range, LOOK);
         // The entry of the key, and the next step for it.
         let mut seen: Option<Option<KeyEntry>> = None;
         let mut left = Left::Nothing;
@@ -92,7 +76,7 @@ impl EtcdTemplates {
                 && view.is_some()
             {
                 if refused.as_ref() != Some(problem) {
-                    templates::refuse(state, metrics, problem.to_string());
+                    templates::refuse(&state, problem.to_string());
                     refused = Some(problem.clone());
                 }
             } else if let Some(view) = view {
@@ -105,19 +89,18 @@ impl EtcdTemplates {
                     (seen, now) => seen.is_none() && now.is_none(),
                 };
                 if !seen.as_ref().is_some_and(is_known) {
-                    left = self.read(now.as_ref(), force).await;
+                    left = self.read(now.as_ref(), &state).await;
                     seen = Some(now);
                 }
                 let entry = seen.as_ref().and_then(Option::as_ref);
-                left = self.go_on(left, entry, force).await;
+                left = self.go_on(left, entry, &state).await;
             } else if let Some(problem) = problem {
                 if refused.as_ref() != Some(&problem) {
                     warn!(%problem, "the templates cannot be read");
                     refused = Some(problem.clone());
                 }
-                state
-                    .templates_problem
-                    .send_replace(Some(problem.to_string()));
+                let problem = problem.to_string();
+                state.templates_problem.send_replace(Some(problem));
             }
             tokio::select! {
                 Ok(()) = followed.changed() => {}
@@ -130,7 +113,7 @@ impl EtcdTemplates {
     }
 
     /// Reads a new document, or notes that it was deleted. Returns the next step.
-    async fn read(&self, entry: Option<&KeyEntry>, force: &Force) -> Left {
+    async fn read(&self, entry: Option<&KeyEntry>, state: &Arc<ServerState>) -> Left {
         let key = self.keys.document();
         let read = match entry {
             Some(entry) => parse(entry.value.clone(), key).await,
@@ -140,11 +123,11 @@ impl EtcdTemplates {
         };
         match read {
             Ok(templates) => {
-                templates::apply(&force.state, &force.metrics, templates).await;
+                templates::apply(state, templates).await;
                 self.able.send_replace(true);
                 let place = StoredPlace::Etcd(self.keys.clone(), Arc::clone(&self.etcd));
                 let text = entry.map(|entry| entry.value.clone()).unwrap_or_default();
-                let state = Arc::clone(&force.state);
+                let state = Arc::clone(state);
                 tokio::spawn(async move {
                     let author = place.author_of(&text).await;
                     templates::note(&state, "templates", author);
@@ -152,33 +135,29 @@ impl EtcdTemplates {
                 Left::Keep
             }
             Err(problem) => {
-                templates::refuse(&force.state, &force.metrics, problem.clone());
-                if *self.able.borrow() {
-                    Left::Nothing
-                } else {
-                    Left::FallBack(problem)
+                templates::refuse(state, problem.clone());
+                match *self.able.borrow() {
+                    true => Left::Nothing,
+                    false => Left::FallBack(problem),
                 }
             }
         }
     }
 
     /// Tries the next step. Returns the step that remains.
-    async fn go_on(&self, left: Left, entry: Option<&KeyEntry>, force: &Force) -> Left {
+    async fn go_on(&self, left: Left, entry: Option<&KeyEntry>, state: &Arc<ServerState>) -> Left {
         match (left, entry) {
             (Left::Keep, Some(entry)) if !self.keep(entry).await => Left::Keep,
-            (Left::FallBack(problem), _) => {
-                if self.fall_back(force, &problem).await {
-                    Left::Nothing
-                } else {
-                    Left::FallBack(problem)
-                }
-            }
+            (Left::FallBack(problem), _) => match self.fall_back(state, &problem).await {
+                true => Left::Nothing,
+                false => Left::FallBack(problem),
+            },
             _ => Left::Nothing,
         }
     }
 
     /// Brings the last valid document into force, if there is one. Returns whether the attempt is final.
-    async fn fall_back(&self, force: &Force, problem: &str) -> bool {
+    async fn fall_back(&self, state: &Arc<ServerState>, problem: &str) -> bool {
         let key = self.keys.good();
         let mut connection = EtcdConnection::new(Arc::clone(&self.etcd));
         let found = match connection.get("get", key.clone(), None).await {
@@ -192,23 +171,20 @@ impl EtcdTemplates {
                 return false;
             }
         };
-        let parsed = match found {
-            Some(document) => Some(parse(document, &key).await),
-            None => None,
+        let Some(document) = found else {
+            warn!("there are no templates to fall back to: this server cannot decide");
+            return true;
         };
-        match parsed {
-            Some(Ok(templates)) => {
-                templates::apply(&force.state, &force.metrics, templates).await;
+        match parse(document, &key).await {
+            Ok(templates) => {
+                templates::apply(state, templates).await;
                 // The document in force is not the one that the operator wrote last.
-                force
-                    .state
-                    .templates_problem
-                    .send_replace(Some(problem.to_owned()));
+                let problem = problem.to_owned();
+                state.templates_problem.send_replace(Some(problem));
                 self.able.send_replace(true);
                 warn!("the last valid templates are in force");
             }
-            Some(Err(problem)) => warn!(problem, "the last good templates are not good any more"),
-            None => warn!("there are no templates to fall back to: this server cannot decide"),
+            Err(problem) => warn!(problem, "the last good templates are not good any more"),
         }
         true
     }

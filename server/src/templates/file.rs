@@ -12,7 +12,6 @@ use doorward_files::{Content, Follower, document};
 use thiserror::Error;
 use tokio::sync::watch;
 
-use crate::metrics::Metrics;
 use crate::status::ServerState;
 
 /// Interval between two reads of the file.
@@ -68,12 +67,7 @@ impl TemplateFile {
     }
 
     /// Brings every new valid version into force, and looks at once whenever it is told. Runs for ever: spawn it.
-    pub async fn run(
-        mut self,
-        state: Arc<ServerState>,
-        metrics: Arc<Metrics>,
-        mut rereads: watch::Receiver<()>,
-    ) {
+    pub async fn run(mut self, state: Arc<ServerState>, mut rereads: watch::Receiver<()>) {
         loop {
             let read = tokio::select! {
                 read = self.changed() => read,
@@ -81,10 +75,10 @@ impl TemplateFile {
             };
             match read {
                 Ok(templates) => {
-                    super::apply(&state, &metrics, templates).await;
+                    super::apply(&state, templates).await;
                     super::note(&state, "templates", None);
                 }
-                Err(error) => super::refuse(&state, &metrics, error.to_string()),
+                Err(error) => super::refuse(&state, error.to_string()),
             }
         }
     }

@@ -21,7 +21,7 @@ use std::time::Duration;
 use doorward_engine::node::mastership::Mastership;
 use doorward_engine::templates::Templates;
 use doorward_etcd::EtcdConnection;
-use doorward_etcd::follow::{Follow, Range};
+use doorward_etcd::follow::{Followed, Range};
 use doorward_etcd::layout::{DocumentKeys, NodeKeys};
 use doorward_replica::templates_in_force;
 use doorward_session::candidate::CandidateConfig;
@@ -30,7 +30,7 @@ use doorward_session::candidate::term::valid_until;
 use doorward_session::time::Time;
 use doorward_session::time::tolerance::Tolerance;
 use tokio::sync::{mpsc, oneshot, watch};
-use tokio::task::JoinHandle;
+use tokio_util::task::AbortOnDropHandle;
 use tracing::{info, warn};
 
 use crate::clock;
@@ -52,22 +52,14 @@ pub struct ElectionConfig {
     pub ttl: Duration,
 }
 
-impl ElectionConfig {
-    /// Returns the time for which servers stay ready during an election: two TTLs, longer than an election usually
-    /// takes.
-    pub fn rides_out(&self) -> Duration {
-        2 * self.ttl
-    }
-}
-
 /// Interval between two reads of the node's keys while no change is reported.
 const LOOK: Duration = Duration::from_secs(2);
 
 /// An election in etcd that this server takes part in, until the server resigns or this is dropped.
 #[derive(Debug)]
 pub struct EtcdElection {
-    stop: Option<oneshot::Sender<()>>,
-    task: JoinHandle<()>,
+    stop: oneshot::Sender<()>,
+    task: AbortOnDropHandle<()>,
 }
 
 impl EtcdElection {
@@ -118,7 +110,7 @@ impl EtcdElection {
         let asker = asker(history.filter(|_| in_force.is_some()));
         let transport = EtcdTransport {
             keys,
-            follow: Follow::start(etcd, range, LOOK),
+            followed: Followed::start(etcd, range, LOOK),
             able: able.unwrap_or_else(|| watch::channel(true).1),
             state: Arc::clone(state),
             tasks: node.take_part(candidate),
@@ -130,28 +122,22 @@ impl EtcdElection {
         };
         let (stop, stopped) = oneshot::channel();
         Self {
-            stop: Some(stop),
-            task: tokio::spawn(transport.run(asker, stopped)),
+            stop,
+            task: AbortOnDropHandle::new(tokio::spawn(transport.run(asker, stopped))),
         }
     }
 
     /// Gives up the mastership, so that another candidate gets it at once, and leaves the election. This server grants
     /// nothing from then on. Bounded in time.
-    pub async fn resign(mut self) {
-        drop(self.stop.take());
+    pub async fn resign(self) {
+        drop(self.stop);
         // The candidate gives up within a bounded time.
-        let _ = (&mut self.task).await;
+        let _ = self.task.await;
     }
 
     /// Waits until the election stops by itself. Cancel safe.
     pub async fn stopped(&mut self) {
         let _ = (&mut self.task).await;
-    }
-}
-
-impl Drop for EtcdElection {
-    fn drop(&mut self) {
-        self.task.abort();
     }
 }
 

@@ -11,7 +11,6 @@
 mod addresses;
 mod link;
 mod rival;
-pub mod source;
 
 use std::error::Error;
 use std::net::SocketAddr;
@@ -39,11 +38,10 @@ use crate::replica_handle::ReplicaHandle;
 use crate::rpc::convert::server_capacity;
 use crate::rpc::{closed, cycle};
 use crate::status::{ParentLink, ParentNews, ServerState};
+pub use crate::transports::parent::addresses::ParentSource;
 use crate::transports::parent::addresses::{Addresses, Known};
 use crate::transports::parent::link::{Link, LinkEnd};
 use crate::transports::parent::rival::Rival;
-
-pub use crate::transports::parent::source::ParentSource;
 
 /// Configuration of the way to the parent.
 #[derive(Clone, Debug)]
@@ -261,15 +259,11 @@ impl ParentTransport {
                     let parent = self.address();
                     info!(parent, link = link.as_str(), "the parent answers");
                 }
-                let is_second = |now| {
-                    self.node.read_replica(|replica, _| {
-                        let session = replica.parent_session();
-                        session.is_some_and(|session| session.is_second(now))
-                    })
-                };
-                if !is_second(self.node.clock().now()) {
-                    self.duplicate_process = None;
-                }
+                let is_second = self.node.read_replica(|replica, now| {
+                    let session = replica.parent_session();
+                    session.is_some_and(|session| session.is_second(now))
+                });
+                self.duplicate_process.take_if(|_| !is_second);
                 self.show(link, self.duplicate_process.clone());
             }
             ParentReport::Polls {

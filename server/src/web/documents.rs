@@ -93,7 +93,7 @@ impl Site {
         let missing = || match kind {
             DocumentKind::Shadow => "there are no shadow templates".to_owned(),
             _ => {
-                let source = self.state.templates_source();
+                let source = &self.state.templates_source;
                 format!("templates of {source} change at the root, with --templates FILE")
             }
         };
@@ -134,10 +134,7 @@ impl Site {
             return self.rules.store()?.write(domain, change).await;
         }
         let place = self.place(kind, &domain)?;
-        let mastership = self
-            .state
-            .node()
-            .look(|node, now| node.mastership(now).clone());
+        let mastership = self.state.node().mastership();
         if let (StoredPlace::File(_), Mastership::Elsewhere { master_address, .. }) =
             (&place, mastership)
         {
@@ -193,7 +190,7 @@ pub(super) async fn show(
             .err()
             .map(|it| it.message().to_owned()),
     };
-    let security = site.state.security();
+    let security = site.state.security.get();
     Ok(Json(Shown {
         place: place.to_string(),
         version: stored.as_deref().map(version_of).unwrap_or_default(),

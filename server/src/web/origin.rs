@@ -73,7 +73,8 @@ fn is_own_host(state: &ServerState, headers: &HeaderMap) -> bool {
         || host.eq_ignore_ascii_case("localhost")
         || host.eq_ignore_ascii_case(without_port(state.address()))
         || state
-            .security()
+            .security
+            .get()
             .is_some_and(|security| security.has_http_host(host))
 }
 

@@ -95,8 +95,8 @@ impl Others {
             return Ok(channel.clone());
         }
         let endpoint = Endpoint::from_shared(format!("http://{address}"))?;
-        let security = self.state.security();
-        let dialer = security.map_or_else(Dialer::default, |it| it.dialer().clone());
+        let security = self.state.security.get();
+        let dialer = security.map_or_else(Dialer::default, |it| it.config.dialer.clone());
         let channel = dialer
             .without_token()
             .channel(&endpoint.connect_timeout(PATIENCE));

@@ -9,14 +9,16 @@ use tonic::codegen::http::uri::PathAndQuery;
 use tonic::{Code, Request, Status};
 use tonic_prost::ProstCodec;
 
-use crate::running::{asked, asked_with, capacity, channel, get, gets, metrics, request, start};
+use crate::running::{
+    asked, asked_with, capacity, channel, get, gets, metrics, request, start, status_of,
+};
 
 /// Sends a request that the server refuses as a whole, and returns the error.
 async fn refused_as_a_whole(server: &Server, request: GetCapacityRequest) -> Status {
     let mut client = capacity(server).await;
     let error = client.get_capacity(request).await.expect_err("refused");
     assert_eq!(error.code(), Code::InvalidArgument, "{error:?}");
-    let status = server.state().status(None, 0);
+    let status = status_of(server.state(), None, 0);
     assert_eq!(status.resources, [], "it must change nothing");
     error
 }
@@ -100,7 +102,7 @@ async fn claiming_to_have_what_was_never_granted_takes_nothing_from_others() {
     get(&mut client, "honest", vec![asked("fair/x", 60.0)]).await;
     let liar = gets(&mut client, "liar", asked_with("fair/x", 60.0, 1e9)).await;
     assert!(liar <= 40.0 + 1e-9);
-    let status = server.state().status(None, 0);
+    let status = status_of(server.state(), None, 0);
     assert!(status.resources[0].granted <= 100.0 + 1e-9, "{status:?}");
 }
 

@@ -21,7 +21,7 @@ use crate::logs::Logs;
 use crate::plans;
 use crate::running::{
     asked, asked_with, capacity, channel, check_lines, config, eventually, get, gets, start,
-    started,
+    started, status_of,
 };
 
 fn lose_mastership(server: &Server) {
@@ -151,7 +151,7 @@ async fn a_child_that_vanishes_is_noticed() {
         logs.count("the stream of a child server ended") == 1
     })
     .await;
-    let status = server.state().status(None, 0);
+    let status = status_of(server.state(), None, 0);
     assert_eq!(status.resources[0].children_count, 1, "its lease lasts");
 }
 
@@ -214,7 +214,7 @@ async fn nobody_is_its_own_child() {
         assert!(text.contains("root cannot be a child of root"), "{text}");
         assert!(text.contains("--node and --parent"), "{text}");
     }
-    assert_eq!(server.state().status(None, 0).resources.len(), 0);
+    assert_eq!(status_of(server.state(), None, 0).resources.len(), 0);
 }
 
 #[tokio::test]
@@ -227,7 +227,7 @@ async fn a_request_about_too_many_resources_is_refused_as_a_whole() {
         says_why(&status, CloseReason::Malformed);
         assert!(status.message().contains("split it"), "{status}");
     }
-    assert_eq!(server.state().status(None, 0).resources.len(), 0);
+    assert_eq!(status_of(server.state(), None, 0).resources.len(), 0);
 }
 
 #[tokio::test]
@@ -308,7 +308,7 @@ async fn a_status_tells_where_child_servers_are_and_keeps_those_that_are_gone() 
     let mut client = capacity(&server).await;
     let older = ask("us", 1, vec![wants("fair/x", 10.0, 4)]);
     client.get_server_capacity(older).await.unwrap();
-    let status = server.state().status(None, 0);
+    let status = status_of(server.state(), None, 0);
     assert_eq!(status.address, server.grpc_address().to_string());
     let [eu_told, us] = status.children.try_into().unwrap();
     assert_eq!(
@@ -324,7 +324,7 @@ async fn a_status_tells_where_child_servers_are_and_keeps_those_that_are_gone() 
 
     drop(eu);
     eventually("its stream is gone", async || {
-        let status = server.state().status(None, 0);
+        let status = status_of(server.state(), None, 0);
         let eu = &status.children[0];
         eu.state == "gone" && eu.leases_remaining_ms.is_some_and(|left| left > 1_000)
     })
@@ -344,7 +344,7 @@ async fn a_status_tells_where_child_servers_are_and_keeps_those_that_are_gone() 
     // Nobody is led to what is no address.
     let mut evil = Child::open(&server).await;
     evil.ask(addressed("\u{1b}[2J:1")).await;
-    assert_eq!(server.state().status(None, 0).children[0].address, None);
+    assert_eq!(status_of(server.state(), None, 0).children[0].address, None);
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use doorward_server::rpc::cycle;
 use crate::driven_child::{Child, ask};
 use crate::fake_parent::{Ask, FakeParent, Streams, generous};
 use crate::logs::Logs;
-use crate::running::{asked, capacity, eventually, get, only, page};
+use crate::running::{asked, capacity, eventually, get, only, page, status_of};
 use crate::upstream::child;
 
 #[tokio::test]
@@ -28,7 +28,7 @@ async fn nothing_is_taken_from_oneself() {
         let message = response.refused[0].message();
         assert!(message.contains("parent refuses it"), "{message}");
     }
-    let status = server.state().status(None, 0);
+    let status = status_of(server.state(), None, 0);
     assert!(status.is_in_cycle);
     assert_eq!(status.resources[0].capacity, 0.0);
     assert_eq!(logs.count("emea → eu → root"), 1, "{}", logs.text());
@@ -36,7 +36,7 @@ async fn nothing_is_taken_from_oneself() {
     // The next answer, about any resource, names no cycle.
     let response = get(&mut client, "b", vec![asked("q", 30.0)]).await;
     assert_eq!(only(&response).gets.capacity, 30.0);
-    assert!(!server.state().status(None, 0).is_in_cycle);
+    assert!(!status_of(server.state(), None, 0).is_in_cycle);
     assert_eq!(logs.count("its own ancestor no more"), 1, "{}", logs.text());
 }
 
@@ -53,7 +53,7 @@ async fn who_is_refused_as_its_own_ancestor_knows_it_and_who_is_above_it() {
     parent.answer(move |_| Err(cycle::refusal(&refused)));
     let server = child(&[&parent.address]).await;
     eventually("it knows", async || server.state().is_in_cycle()).await;
-    let status = server.state().status(None, 0);
+    let status = status_of(server.state(), None, 0);
     assert!(status.is_in_cycle);
     assert_eq!(status.ancestors, ["emea", "apac"]);
     let metrics = crate::running::metrics(&server).await;

@@ -23,7 +23,9 @@ use tonic::client::Grpc;
 use tonic::{Code, Request};
 use tonic_prost::ProstCodec;
 
-use crate::running::{PATIENCE, admin, asked, capacity, channel, eventually, get, page, start};
+use crate::running::{
+    PATIENCE, admin, asked, capacity, channel, eventually, get, page, start, status_of,
+};
 use crate::status_pages::{ask, numbered, root};
 
 /// Returns the sum of a histogram, in seconds, and the number of its durations.
@@ -73,7 +75,7 @@ fn a_page_of_resources_or_leases_is_read_a_little_at_a_time() {
     let state = root(String::new());
     ask(&state, "a", numbered(1_000));
     let resources = holds(state.node(), || {
-        assert_eq!(state.status(None, 0).resources.len(), 1_000);
+        assert_eq!(status_of(&state, None, 0).resources.len(), 1_000);
     });
     let parts = 1_000_u64.div_ceil(RESOURCES_PER_LOOK as u64);
     assert!(resources >= parts, "{resources}");
@@ -82,7 +84,7 @@ fn a_page_of_resources_or_leases_is_read_a_little_at_a_time() {
     }
     let id = ResourceId::new(&numbered(1).next().unwrap()).unwrap();
     let leases = holds(state.node(), || {
-        let status = state.status(Some(&id), usize::MAX);
+        let status = status_of(&state, Some(&id), usize::MAX);
         assert_eq!(status.resources[0].leases.len(), 1_001);
     });
     let parts = 1_001_u64.div_ceil(LEASES_PER_LOOK as u64);

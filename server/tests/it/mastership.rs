@@ -13,7 +13,7 @@ use doorward_session::candidate::store::{
 };
 use doorward_session::time::tolerance::Tolerance;
 
-use crate::running::{asked, capacity, get, page, start};
+use crate::running::{asked, capacity, get, page, start, status_of};
 
 /// Returns the configuration of a candidate at `here:6970`.
 pub(crate) fn candidate_config() -> CandidateConfig {
@@ -119,7 +119,7 @@ async fn the_status_of_a_candidate_names_the_master_and_its_page() {
             epoch: Some(9),
         },
     );
-    let status = server.state().status(None, 0);
+    let status = status_of(server.state(), None, 0);
     assert_eq!(status.master_address.as_deref(), Some("there:6970"));
     assert_eq!(status.master_pages_address, None);
     server.state().node().input(|replica, now| {
@@ -127,7 +127,7 @@ async fn the_status_of_a_candidate_names_the_master_and_its_page() {
         let view = Arc::new(view_of_master(now));
         replica.change_candidate(|candidate, now| candidate.handle_view(view, now), now);
     });
-    let status = server.state().status(None, 0);
+    let status = status_of(server.state(), None, 0);
     assert_eq!(status.master_pages_address.as_deref(), Some("0.0.0.0:6981"));
     assert_eq!(status.unready, None);
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use doorward_engine::id::ResourceId;
 use doorward_engine::node;
 use doorward_engine::templates::{AlgorithmKind, TemplateSpec, Templates};
 use doorward_proto::admin::v1::admin_client::AdminClient;
@@ -10,12 +11,31 @@ use doorward_proto::doorman::{
     GetCapacityRequest, GetCapacityResponse, Lease, ResourceRequest, ResourceResponse,
 };
 use doorward_server::app::{Server, ServerConfig};
+use doorward_server::status::{Listed, Query, RESOURCES_MAX, ServerState, Status};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tonic::transport::{Channel, Endpoint};
 
 /// Time limit for every event. It is longer than any event takes that happens at all.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(15);
+
+/// Returns the status now with one resource, or with the first page of all.
+pub(crate) fn status_of(
+    state: &ServerState,
+    only: Option<&ResourceId>,
+    leases_max: usize,
+) -> Status {
+    let listed = match only {
+        Some(only) => Listed::Only(only.clone()),
+        None => Listed::Page(None, RESOURCES_MAX),
+    };
+    let mut query = Query {
+        listed,
+        ..Query::default()
+    };
+    query.request.leases_max = u32::try_from(leases_max).unwrap_or(u32::MAX);
+    state.answer(&query)
+}
 
 /// Returns these templates: `fair/*` with 100 (FAIR_SHARE), `bands` with 100 (PRIORITY_BANDS).
 pub(crate) fn templates() -> Templates {

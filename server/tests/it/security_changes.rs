@@ -5,7 +5,7 @@ use doorward_server::app::ServerConfig;
 use doorward_server::edge::EdgeDoors;
 use doorward_server::rules::store::RulesPlace;
 
-use crate::running::{config, eventually, metrics, started};
+use crate::running::{config, eventually, metrics, started, status_of};
 use crate::security::{Files, exchange, redis_client, serve, tokens};
 
 #[tokio::test]
@@ -16,7 +16,7 @@ async fn files_that_are_refused_are_shown_until_they_are_valid() {
     flags.tokens = Some(tokens(&files));
     let server = serve(flags.config().unwrap()).await;
     let shows = async || {
-        let status = server.state().status(None, 0);
+        let status = status_of(server.state(), None, 0);
         status
             .tls_problem()
             .contains("a file without tokens locks callers out")
@@ -24,7 +24,7 @@ async fn files_that_are_refused_are_shown_until_they_are_valid() {
     assert!(!shows().await);
     files.write("tokens.yaml", "tokens: []");
     eventually("the status shows the reason", &mut async || shows().await).await;
-    let status = server.state().status(None, 0);
+    let status = status_of(server.state(), None, 0);
     assert!(status.tls_problem().contains("tokens.yaml"), "{status:?}");
     let text = metrics(&server).await;
     for line in [

@@ -9,7 +9,7 @@ use prost::Message;
 use serde_json::{Value, json};
 
 use crate::family::{Family, WORD, Word, root_with_a_child};
-use crate::running::{self, check_lines, start, without_node};
+use crate::running::{self, check_lines, start, status_of, without_node};
 
 /// Returns `eu` with two child servers on `fair/x`, the second of them a Doorman server, and a client.
 fn busy() -> Family {
@@ -28,7 +28,7 @@ fn busy() -> Family {
 }
 
 fn status(family: &Family, leases_max: usize) -> Value {
-    serde_json::to_value(family.eu.status(None, leases_max)).unwrap()
+    serde_json::to_value(status_of(&family.eu, None, leases_max)).unwrap()
 }
 
 #[test]
@@ -48,7 +48,7 @@ fn the_status_tells_the_parent_and_the_way_to_the_root() {
 #[test]
 fn the_status_tells_every_child_server_even_if_no_leases_are_asked_for() {
     let family = busy();
-    let status = family.eu.status(None, 0);
+    let status = status_of(&family.eu, None, 0);
     let resource = &status.resources[0];
     assert_eq!((resource.children_count, resource.leases.len()), (2, 0));
     let [a, b] = resource.children.as_slice() else {
@@ -64,7 +64,7 @@ fn the_status_tells_every_child_server_even_if_no_leases_are_asked_for() {
     assert_eq!((&*b.child, b.clients_count, b.wants), ("leaf-b", 2.0, 10.0));
     assert_eq!((b.outstanding, b.is_learning), (None, true));
     assert_eq!(b.curve_points, 0);
-    let with_leases = family.eu.status(None, 10);
+    let with_leases = status_of(&family.eu, None, 10);
     let leases = with_leases.resources[0].leases.iter();
     let leases = leases.map(|lease| format!("{} {}", lease.kind, lease.holder));
     let expected = ["client c", "server leaf-a", "server leaf-b"];
@@ -99,7 +99,7 @@ fn the_admin_service_says_the_same_byte_for_byte() {
     family.ask_up();
     family.post(ParentLink::Down, Some("connection refused"));
     family.child_streams(1);
-    let status = family.eu.status(None, 10).encode_to_vec();
+    let status = status_of(&family.eu, None, 10).encode_to_vec();
     let status = Status::decode(status.as_slice()).unwrap();
     let parent = status.parent.as_ref().unwrap();
     assert_eq!(parent.addresses, ["root-0:6970", "root-1:6970"]);

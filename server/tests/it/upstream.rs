@@ -17,7 +17,8 @@ use tonic::transport::Channel;
 use crate::fake_parent::{FakeParent, Streams, Way, lease, response};
 use crate::logs::Logs;
 use crate::running::{
-    asked, asked_with, capacity, config, eventually, get, gets, only, request, started, templates,
+    asked, asked_with, capacity, config, eventually, get, gets, only, request, started, status_of,
+    templates,
 };
 
 const ROUND: Duration = Duration::from_millis(10);
@@ -147,7 +148,7 @@ async fn what_the_last_client_releases_is_given_back() {
         }
     }
     eventually("it is forgotten", async || {
-        server.state().status(None, 0).resources.is_empty()
+        status_of(server.state(), None, 0).resources.is_empty()
     })
     .await;
     assert_eq!(parent.count_asks().get("messages"), None);
@@ -304,7 +305,7 @@ async fn how_long_it_learns_the_log_tells_once_the_parent_has_told() {
     for client_id in ["a", "b"] {
         get(&mut client, client_id, vec![asked("r", 1.0)]).await;
     }
-    let status = server.state().status(None, 0);
+    let status = status_of(server.state(), None, 0);
     let told = status.resources[0].learning.as_deref().expect("it learns");
     assert!(told.contains("the templates of the root say"), "{told}");
     check_count(&logs, "learning mode began", 1);

@@ -10,7 +10,7 @@ use tonic::Status;
 
 use crate::fake_parent::{FakeParent, Streams, answer_each, generous, lease, refuse, response};
 use crate::logs::Logs;
-use crate::running::{asked, asked_with, capacity, eventually, get, gets};
+use crate::running::{asked, asked_with, capacity, eventually, get, gets, status_of};
 use crate::upstream::{check_count, child, news, until_gets};
 
 #[tokio::test]
@@ -126,12 +126,12 @@ async fn nonsense_is_passed_over_and_said_once() {
     };
     eventually("all have arrived", async || {
         parent.push(Ok(mark.clone())).await;
-        server.state().status(None, 0).ancestors == ["mark"]
+        status_of(server.state(), None, 0).ancestors == ["mark"]
     })
     .await;
     check_count(&logs, "makes no sense", 1);
     check_count(&logs, "never asked", 0);
-    let status = server.state().status(None, 0);
+    let status = status_of(server.state(), None, 0);
     assert_eq!(status.resources.len(), 1);
     assert_eq!(status.resources[0].capacity, 40.0);
     let now = gets(&mut client, "a", asked_with("r", 40.0, 40.0)).await;

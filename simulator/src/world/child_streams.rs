@@ -56,7 +56,7 @@ impl World<'_> {
         };
         for number in streams {
             if server.streams.remove(number).is_some() {
-                server.replica.handle_stream_gone(*number);
+                server.replica.change_streams(|it| it.handle_gone(*number));
             }
         }
         self.drive(above);
@@ -118,7 +118,9 @@ impl World<'_> {
                 if child
                     .is_some_and(|it| it.is_frozen(now) && it.backlog.messages.len() >= BACKLOG_MAX)
                 {
-                    return self.input(id, |replica, _| replica.handle_stream_full(stream));
+                    return self.input(id, |replica, _| {
+                        replica.change_streams(|it| it.handle_full(stream))
+                    });
                 }
                 self.note_decision(id, reply.leases.iter().map(|lease| &lease.resource));
                 self.note(3, line.0.place.into(), reply.leases.len() as f64);

@@ -22,6 +22,7 @@ use doorward_replica::{
     ToParent,
 };
 use doorward_session::address::Address;
+use doorward_session::child_streams::ChildStreams;
 use doorward_session::close_reason::{CloseReason, ConnectionEnd};
 use doorward_session::parent_session::{ConnectionNumber, Transport};
 
@@ -172,7 +173,10 @@ impl Driver {
                 return;
             }
             ToParent::Call(request) => self.call(&request),
-            ToParent::Close => return self.root.handle_stream_gone(self.stream.unwrap_or(0)),
+            ToParent::Close => {
+                let number = self.stream.unwrap_or(0);
+                return self.root.change_streams(|it| it.handle_gone(number));
+            }
             ToParent::Connect { .. } | ToParent::Report(_) => return,
         };
         self.mail.push_back(Message::ToLeaf(on, event));
@@ -348,7 +352,7 @@ fn a_stream_ends_when_the_root_stops() {
     driver.ask("a", 30.0);
     driver.play(SOON);
     assert!(driver.stream.is_some());
-    driver.root.handle_stopping();
+    driver.root.change_streams(ChildStreams::handle_stopping);
     driver.play(Duration::from_millis(10));
     assert_eq!(driver.stream, None);
     assert_eq!(driver.root.children_count(), 0);

@@ -84,12 +84,7 @@ impl Candidate {
             }
             (Awaited::Cleared, OpAnswer::Transacted(_)) => Some(Stage::Confirm),
             (Awaited::History { created, won }, OpAnswer::History(Some(unstated))) => {
-                // During the read, another server may have reported a higher epoch.
-                if self.terms.highest_epoch() >= created.epoch() {
-                    self.report(ElectionReport::NotHighest);
-                    return self.give_back(created, now);
-                }
-                self.hold(created, won, unstated)
+                self.hold(created, won, unstated, now)
             }
             (Awaited::Marks { created, won }, OpAnswer::Marks(found)) => {
                 self.phase.seat_mut()?.lease.renewed = sent_at;
@@ -190,11 +185,6 @@ impl Candidate {
         won: Time,
         now: Time,
     ) -> Option<Stage> {
-        // During the read, another server may have reported a higher epoch.
-        if self.terms.highest_epoch() >= created.epoch() {
-            self.report(ElectionReport::NotHighest);
-            return self.give_back(created, now);
-        }
         let unstated = match &self.lengths {
             Some(lengths) if self.terms.predecessor_leases() == PredecessorLeases::NotStated => {
                 let templates = self.config.templates.as_ref();
@@ -208,14 +198,24 @@ impl Candidate {
             }
             _ => Duration::ZERO,
         };
-        self.hold(created, won, unstated)
+        self.hold(created, won, unstated, now)
     }
 
     /// Holds the mastership, since all about its predecessors is known. `unstated` is the longest lease of a
     /// predecessor whose term does not state it.
-    fn hold(&mut self, created: CreatedKey, won: Time, unstated: Duration) -> Option<Stage> {
+    fn hold(
+        &mut self,
+        created: CreatedKey,
+        won: Time,
+        unstated: Duration,
+        now: Time,
+    ) -> Option<Stage> {
         let epoch = created.epoch();
-        debug_assert!(epoch > self.terms.highest_epoch(), "epochs grow: {epoch}");
+        // During a read, another server may have reported a higher epoch.
+        if self.terms.highest_epoch() >= epoch {
+            self.report(ElectionReport::NotHighest);
+            return self.give_back(created, now);
+        }
         let (begins, vacant_since) = self
             .terms
             .begin(&self.config.server, self.decides_until, won);

@@ -146,18 +146,11 @@ impl Candidate {
             };
             // No lease outlasts its mark by a rounding.
             let longest = whole_millis(longest);
-            TxnStep::Put {
-                key,
-                value: Value::Mark(MarkRecord { amount, longest }),
-                lease: None,
-            }
+            TxnStep::Put(key, Value::Mark(MarkRecord { amount, longest }), None)
         };
         then.extend(changes.into_iter().map(step));
-        then.push(TxnStep::Put {
-            key: EtcdKey::MarksHead,
-            value: Value::MarksHead(head),
-            lease: None,
-        });
+        let value = Value::MarksHead(head);
+        then.push(TxnStep::Put(EtcdKey::MarksHead, value, None));
         marks.writing = Some(Writing {
             state: Sending::Failed(now),
             txn: Txn {

@@ -63,9 +63,7 @@ impl OlderLeases {
     /// Returns the lease lengths for a term that is written now. `next` are templates that come into force once the
     /// term is confirmed. Until then, leases are granted by the present ones.
     pub fn to_write(&self, next: Option<&NextTemplates>, now: Time) -> LeaseLengths {
-        let left = self
-            .older_until
-            .map_or(Duration::ZERO, |until| until.since(now));
+        let left = self.older_after(now);
         let (templates, longest, older) = match next {
             Some(next) => (&next.digest, next.longest, left.max(next.outlasts)),
             None => (&self.digest, self.longest, left),

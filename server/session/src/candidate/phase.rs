@@ -127,10 +127,7 @@ impl Phase {
 
     /// Whether it takes part and is not resigning.
     pub(super) fn takes_part(&self) -> bool {
-        match self {
-            Self::Outside | Self::Present(_) => true,
-            Self::Resigning(_) | Self::Over => false,
-        }
+        matches!(self, Self::Outside | Self::Present(_))
     }
 }
 

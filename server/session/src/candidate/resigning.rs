@@ -15,7 +15,7 @@ use crate::time::Time;
 const RESIGN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Longest time of one attempt to resign.
-const RESIGN_ATTEMPT: Duration = Duration::from_millis(300);
+pub(super) const RESIGN_ATTEMPT: Duration = Duration::from_millis(300);
 
 impl Candidate {
     /// Abandons the request in flight, and starts to give back its lease and keys.
@@ -62,7 +62,7 @@ impl Candidate {
         let txn = self.handover(held, lease, now);
         // This server decides nothing from now on, whatever becomes of the transaction.
         self.lose(LossReason::SteppedDown);
-        self.transact("step down", txn, Awaited::Cleared, now)
+        self.ask(Op::Transact("step down", txn), Awaited::Cleared, now)
     }
 
     /// Whether this server has stepped down, and leaves the mastership to another one. The request ends after a while,
@@ -85,8 +85,7 @@ impl Candidate {
             Some((txn, _, attempts)) if *attempts > 0 => {
                 *attempts -= 1;
                 let op = Op::Transact("resign", txn.clone());
-                let within = RESIGN_ATTEMPT.min(self.config.call_timeout());
-                self.ask_within(within, op, Awaited::Resigned, now);
+                self.ask(op, Awaited::Resigned, now);
             }
             _ => {
                 let revoke = Op::Revoke(resignation.lease);

@@ -1,11 +1,10 @@
 //! A step: the requests of a candidate after a possible change, one after the other. It begins with the known state:
 //! its lease, the view of the node's keys, and the time.
 
-use std::time::Duration;
-
 use super::phase::{EtcdLease, HeldMastership};
 use super::report::{ElectionReport, LossReason};
-use super::store::{EtcdEntry, EtcdKey, EtcdRequest, Op, OpId, Registration, TermRecord, Txn};
+use super::resigning::RESIGN_ATTEMPT;
+use super::store::{EtcdEntry, EtcdKey, EtcdRequest, Op, OpId, Registration, TermRecord};
 use super::transactions::{self, CreatedKey};
 use super::{Candidate, CandidateAction, NextTemplates, term};
 use crate::time::Time;
@@ -166,7 +165,8 @@ impl Candidate {
             _ => return Some(Stage::Key),
         };
         let txn = self.config.register(registration.clone(), seat.lease.id);
-        self.transact("register", txn, Awaited::Registered(registration), now)
+        let op = Op::Transact("register", txn);
+        self.ask(op, Awaited::Registered(registration), now)
     }
 
     /// Returns the registration of this server, unless it is in place.
@@ -257,7 +257,7 @@ impl Candidate {
                     epoch_offset,
                     seen: revision,
                 };
-                self.transact("stand for election", stand, awaited, now)
+                self.ask(Op::Transact("stand for election", stand), awaited, now)
             }
             // This server created the key, and the answer was lost.
             Some(entry) if entry.lease == Some(lease.id) => {
@@ -274,7 +274,8 @@ impl Candidate {
             {
                 self.report(ElectionReport::KeyWithoutLease);
                 let sweep = transactions::sweep(entry);
-                self.transact("delete a key without a lease", sweep, Awaited::Cleared, now)
+                let op = Op::Transact("delete a key without a lease", sweep);
+                self.ask(op, Awaited::Cleared, now)
             }
             _ => Some(Stage::Confirm),
         }
@@ -295,7 +296,8 @@ impl Candidate {
     pub(super) fn give_back(&mut self, created: CreatedKey, now: Time) -> Option<Stage> {
         let lease = self.phase.seat()?.lease.id;
         let txn = transactions::give_back(created, lease);
-        self.transact("give a mastership back", txn, Awaited::Cleared, now)
+        let op = Op::Transact("give a mastership back", txn);
+        self.ask(op, Awaited::Cleared, now)
     }
 
     /// Confirms the mastership if that has not happened yet, if templates wait, or to register.
@@ -380,28 +382,12 @@ impl Candidate {
         self.has_changed.then_some(Stage::Begin)
     }
 
-    pub(super) fn transact(
-        &mut self,
-        what: &'static str,
-        txn: Txn,
-        awaited: Awaited,
-        now: Time,
-    ) -> Option<Stage> {
-        self.ask(Op::Transact(what, txn), awaited, now)
-    }
-
     /// Sends a request to etcd.
     pub(super) fn ask(&mut self, op: Op, awaited: Awaited, now: Time) -> Option<Stage> {
-        self.ask_within(self.config.call_timeout(), op, awaited, now)
-    }
-
-    pub(super) fn ask_within(
-        &mut self,
-        within: Duration,
-        op: Op,
-        awaited: Awaited,
-        now: Time,
-    ) -> Option<Stage> {
+        let within = match awaited {
+            Awaited::Resigned => RESIGN_ATTEMPT.min(self.config.call_timeout()),
+            _ => self.config.call_timeout(),
+        };
         self.asked += 1;
         let id = OpId(self.asked);
         self.step = Step::Asked {

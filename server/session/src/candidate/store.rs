@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use doorward_time::marks::MarksByResource;
+use serde::Serialize;
 use smol_str::SmolStr;
 
 pub use super::records::{
@@ -43,15 +44,16 @@ impl EtcdKey {
     }
 }
 
-/// The value of a key.
-#[derive(Clone, Debug, PartialEq)]
+/// The value of a key. etcd has it as JSON.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
 pub enum Value {
     /// Under [`EtcdKey::Master`].
     Master(Master),
     /// Under [`EtcdKey::Term`].
     Term(TermRecord),
     /// Under [`EtcdKey::LeaseSpan`]: only whether the key exists counts.
-    LeaseSpan,
+    LeaseSpan {},
     /// Under [`EtcdKey::StepDown`].
     StepDown(StepDown),
     /// Under [`EtcdKey::Server`].
@@ -158,15 +160,8 @@ pub enum Compare {
 /// A step of a transaction.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TxnStep {
-    /// Writes a key.
-    Put {
-        /// The key.
-        key: EtcdKey,
-        /// The value.
-        value: Value,
-        /// The lease to attach it to.
-        lease: Option<LeaseId>,
-    },
+    /// Writes a value under a key, attached to a lease.
+    Put(EtcdKey, Value, Option<LeaseId>),
     /// Removes a key.
     Delete(EtcdKey),
     /// Removes all marks.

@@ -39,11 +39,7 @@ impl CandidateConfig {
     }
 
     fn put_master(&self, epoch_offset: u64, lease: LeaseId) -> TxnStep {
-        TxnStep::Put {
-            key: EtcdKey::Master,
-            value: self.master(epoch_offset),
-            lease: Some(lease),
-        }
+        TxnStep::Put(EtcdKey::Master, self.master(epoch_offset), Some(lease))
     }
 
     /// Creates the master's key if there is none, and reads the last term.
@@ -68,11 +64,7 @@ impl CandidateConfig {
         lease: LeaseId,
         mend: bool,
     ) -> Txn {
-        let span = span.map(|span| TxnStep::Put {
-            key: EtcdKey::LeaseSpan,
-            value: Value::LeaseSpan,
-            lease: Some(span),
-        });
+        let span = span.map(|it| TxnStep::Put(EtcdKey::LeaseSpan, Value::LeaseSpan {}, Some(it)));
         let mut then = vec![put_term(term)];
         then.extend(span);
         if mend {
@@ -92,13 +84,9 @@ impl CandidateConfig {
 
     /// Registers this server.
     pub(super) fn register(&self, registration: Registration, lease: LeaseId) -> Txn {
-        let put = TxnStep::Put {
-            key: EtcdKey::Server(self.address.clone()),
-            value: Value::Server(registration),
-            lease: Some(lease),
-        };
+        let key = EtcdKey::Server(self.address.clone());
         Txn {
-            then: vec![put],
+            then: vec![TxnStep::Put(key, Value::Server(registration), Some(lease))],
             ..Txn::default()
         }
     }
@@ -174,11 +162,7 @@ pub(super) fn resign(created: CreatedKey, term: TermRecord, lease: LeaseId) -> T
 }
 
 fn put_term(term: TermRecord) -> TxnStep {
-    TxnStep::Put {
-        key: EtcdKey::Term,
-        value: Value::Term(term),
-        lease: None,
-    }
+    TxnStep::Put(EtcdKey::Term, Value::Term(term), None)
 }
 
 /// Deletes the key alone. The term stays, so a successor waits until its time is over.

@@ -10,7 +10,6 @@ use super::{
 use crate::address::Address;
 use crate::backoff;
 use crate::close_reason::{CloseReason, ConnectionEnd};
-use crate::master_finder::DeadEnd;
 use crate::parent_session::CONNECT_TIMEOUT;
 use crate::time::Time;
 
@@ -44,10 +43,6 @@ impl ParentSession {
             to,
             transport,
         });
-    }
-
-    pub(super) fn become_waiting(&mut self, until: Time) {
-        self.state = SessionState::Waiting { until };
     }
 
     /// Leaves the connection, if there is one.
@@ -107,7 +102,7 @@ impl ParentSession {
                 let retry_in = retry_in.min(OVERLOADED_MAX);
                 let until = now + backoff::come_back(retry_in, chance);
                 self.report_down(failure);
-                self.become_waiting(until);
+                self.state = SessionState::Waiting { until };
             }
             (ConnectionEnd::Unreachable, _) => {
                 self.streams.note_unreachable();
@@ -150,24 +145,15 @@ impl ParentSession {
             self.streams.note_broken(since, is_sound, now)
         });
         if is_polled {
-            self.report_polls(PollReason::StreamsBreak, failure);
-            self.reconnect(now);
+            self.poll_parent(PollReason::StreamsBreak, failure, now);
         } else {
             self.fail(failure, chance, now);
         }
     }
 
-    /// Connects to the same server again.
-    pub(super) fn reconnect(&mut self, now: Time) {
-        if let Some(address) = self.address.clone() {
-            self.become_connecting(address, now);
-        }
-    }
-
     pub(super) fn start_polling(&mut self, why: PollReason, failure: ParentFailure, now: Time) {
         self.streams.poll(why, now);
-        self.report_polls(why, failure);
-        self.reconnect(now);
+        self.poll_parent(why, failure, now);
     }
 
     /// Waits before it opens another stream, after the parent replaced one although this server is the master. Two
@@ -178,8 +164,8 @@ impl ParentSession {
             parent: self.address.clone(),
             is_news,
         });
-        let wait = self.replaced.note_failure(BACKOFF_REPLACED, 0, chance);
-        self.become_waiting(now + wait);
+        let until = now + self.replaced.note_failure(BACKOFF_REPLACED, 0, chance);
+        self.state = SessionState::Waiting { until };
     }
 
     pub(super) fn handle_not_master(
@@ -198,7 +184,7 @@ impl ParentSession {
                 self.note_forgotten(forgotten, master.epoch);
                 self.follow_master(chance, now);
             }
-            Err(lost) => self.leave_dead_end(&lost, chance, now),
+            Err(lost) => self.try_next_or_wait(ParentFailure::DeadEnd(lost.why), chance, now),
         }
     }
 
@@ -211,12 +197,6 @@ impl ParentSession {
         self.connect_next(chance, now);
     }
 
-    /// Leaves a server that does not lead to a master. The finder has moved on to the next address already.
-    pub(super) fn leave_dead_end(&mut self, lost: &DeadEnd, chance: f64, now: Time) {
-        let failure = ParentFailure::DeadEnd(lost.why.clone());
-        self.try_next_or_wait(failure, chance, now);
-    }
-
     /// Reports the failure, and moves on to the next address.
     pub(super) fn fail(&mut self, failure: ParentFailure, chance: f64, now: Time) {
         self.finder.handle_failure();
@@ -226,12 +206,12 @@ impl ParentSession {
     pub(super) fn try_next_or_wait(&mut self, failure: ParentFailure, chance: f64, now: Time) {
         self.report_down(failure);
         let others = self.finder.others();
-        let wait = self.backoff.note_failure(BACKOFF, others, chance);
+        let until = now + self.backoff.note_failure(BACKOFF, others, chance);
         if self.backoff.failures() <= others && self.finder.target().is_some() {
             // The other addresses are tried at once.
             return self.connect_next(chance, now);
         }
-        self.become_waiting(now + wait);
+        self.state = SessionState::Waiting { until };
     }
 
     pub(super) fn note_answered(&mut self, transport: Transport) {
@@ -253,7 +233,8 @@ impl ParentSession {
         }
     }
 
-    pub(super) fn report_polls(&mut self, why: PollReason, failure: ParentFailure) {
+    /// Connects to the same server again, to poll it.
+    fn poll_parent(&mut self, why: PollReason, failure: ParentFailure, now: Time) {
         let is_news = self.last_poll_reason.replace(why) != Some(why);
         self.report(ParentReport::Polls {
             parent: self.address.clone(),
@@ -261,6 +242,9 @@ impl ParentSession {
             failure,
             is_news,
         });
+        if let Some(address) = self.address.clone() {
+            self.become_connecting(address, now);
+        }
     }
 
     /// Reports that the parent is down. The operator's repair differs for a parent that refuses and for one that is

@@ -255,7 +255,7 @@ impl DrivenCandidate {
             view.entries.insert(EtcdKey::Term, term);
         }
         if self.shows_span {
-            let span = entry(Value::LeaseSpan, 60, Some(SPAN));
+            let span = entry(Value::LeaseSpan {}, 60, Some(SPAN));
             view.entries.insert(EtcdKey::LeaseSpan, span);
         }
         if let Some(epoch) = self.steps_down {

@@ -140,10 +140,7 @@ fn every_transaction_of_a_master_is_bound_to_its_key() {
 /// Returns the term that is to be written: whether it is resigned, and its length.
 fn written(played: &DrivenCandidate) -> (bool, Duration) {
     let mut terms = played.txn().then.iter().filter_map(|step| match step {
-        TxnStep::Put {
-            value: Value::Term(term),
-            ..
-        } => Some((term.resigned, term.length)),
+        TxnStep::Put(_, Value::Term(term), _) => Some((term.resigned, term.length)),
         _ => None,
     });
     terms.next_back().expect("a term")
@@ -228,15 +225,7 @@ fn a_slow_etcd_costs_no_mastership() {
         assert!(asked.within > slow, "{:?}", asked.within);
         played.now = sent + slow;
         assert_eq!(played.state(), CandidateState::Master, "at {sent:?}");
-        let is_put = |step: &TxnStep| {
-            matches!(
-                step,
-                TxnStep::Put {
-                    key: EtcdKey::Server(_),
-                    ..
-                }
-            )
-        };
+        let is_put = |step: &TxnStep| matches!(step, TxnStep::Put(EtcdKey::Server(_), ..));
         match &asked.op {
             Op::Confirm { txn, .. } => {
                 registrations += u32::from(txn.then.iter().any(is_put));
@@ -315,10 +304,7 @@ fn a_candidate_becomes_the_master_although_etcd_is_slow() {
 fn handed_over(played: &DrivenCandidate) -> Option<TermRecord> {
     let then = &played.txn().then;
     let written = then.iter().find_map(|step| match step {
-        TxnStep::Put {
-            value: Value::Term(term),
-            ..
-        } => Some(term.clone()),
+        TxnStep::Put(_, Value::Term(term), _) => Some(term.clone()),
         _ => None,
     });
     written.filter(|_| then.contains(&TxnStep::Delete(EtcdKey::Master)))

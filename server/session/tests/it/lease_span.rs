@@ -63,11 +63,11 @@ fn renewed(played: &DrivenCandidate) -> (LeaseId, Option<LeaseId>) {
 fn written(played: &DrivenCandidate) -> Option<LeaseId> {
     let steps = &played.txn().then;
     let span = steps.iter().find_map(|step| match step {
-        TxnStep::Put { key, lease, .. } if *key == EtcdKey::LeaseSpan => *lease,
+        TxnStep::Put(EtcdKey::LeaseSpan, _, lease) => *lease,
         _ => None,
     });
     let has_lease_span = steps.iter().any(|step| match step {
-        TxnStep::Put { value, .. } => matches!(value, Value::Term(term) if term.has_lease_span),
+        TxnStep::Put(_, value, _) => matches!(value, Value::Term(term) if term.has_lease_span),
         _ => false,
     });
     assert_eq!(span.is_some(), has_lease_span, "the term has the span");
@@ -145,7 +145,7 @@ fn a_resignation_keeps_the_written_span() {
     let mut played = played.that_is_confirmed();
     played.resign();
     let has_span = |step: &TxnStep| match step {
-        TxnStep::Put { value, .. } => matches!(value, Value::Term(term) if term.has_lease_span),
+        TxnStep::Put(_, value, _) => matches!(value, Value::Term(term) if term.has_lease_span),
         _ => false,
     };
     assert!(played.txn().then.iter().any(has_span));

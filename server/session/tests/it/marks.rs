@@ -74,11 +74,7 @@ fn txn(played: &DrivenCandidate) -> &Txn {
 fn head(played: &DrivenCandidate) -> (MarksHead, u64) {
     let txn = txn(played);
     let head = txn.then.iter().find_map(|step| match step {
-        TxnStep::Put {
-            key: EtcdKey::MarksHead,
-            value: Value::MarksHead(head),
-            lease: None,
-        } => Some(*head),
+        TxnStep::Put(EtcdKey::MarksHead, Value::MarksHead(head), None) => Some(*head),
         _ => None,
     });
     let before = txn.when.iter().find_map(|compare| match compare {

@@ -65,10 +65,7 @@ fn master() -> DrivenCandidate {
 /// Returns the lease lengths in the term that is to be written.
 fn written(played: &DrivenCandidate) -> LeaseLengths {
     let mut terms = played.txn().then.iter().filter_map(|step| match step {
-        TxnStep::Put {
-            value: Value::Term(term),
-            ..
-        } => term.leases.clone(),
+        TxnStep::Put(_, Value::Term(term), _) => term.leases.clone(),
         _ => None,
     });
     terms.next_back().expect("a term with lengths")

@@ -123,10 +123,8 @@ fn templates_place(
         }
         place => place.clone(),
     };
-    let place = place.map(|place| StoredPlace::of(place, etcd));
-    place
-        .transpose()
-        .map_err(|problem| format!("--templates {problem}"))
+    let place = place.map(|place| StoredPlace::of("--templates", place, etcd));
+    place.transpose()
 }
 
 /// Returns the state directory. A server with etcd keeps its marks there.
@@ -160,8 +158,5 @@ fn shadow(
     }
     let etcd = config.election.as_ref();
     let etcd = etcd.map(|it| Arc::new(it.etcd.clone()));
-    let place = StoredPlace::of(place, etcd);
-    place
-        .map(Some)
-        .map_err(|it| format!("--shadow-templates {it}"))
+    StoredPlace::of("--shadow-templates", place, etcd).map(Some)
 }

@@ -20,22 +20,17 @@ pub(crate) fn run(act: &StateAct) -> anyhow::Result<ExitCode> {
 }
 
 fn init(dir: &Path, node: &str) -> anyhow::Result<String> {
-    let is_new = !dir.exists()
-        || dir
-            .read_dir()
-            .context("cannot read the directory")?
-            .next()
-            .is_none();
-    ensure!(
-        is_new,
-        "{} is not empty; its marks may be all that is known",
-        dir.display()
-    );
+    let shown = dir.display();
+    if dir.exists() {
+        let mut entries = dir.read_dir().context("cannot read the directory")?;
+        let is_new = entries.next().is_none();
+        ensure!(
+            is_new,
+            "{shown} is not empty; its marks may be all that is known"
+        );
+    }
     StateDirectory::open(dir, node, true, true)?;
-    Ok(format!(
-        "{}: the node {node}; no client has a lease\n",
-        dir.display()
-    ))
+    Ok(format!("{shown}: the node {node}; no client has a lease\n"))
 }
 
 fn show(dir: &Path) -> anyhow::Result<String> {
@@ -59,13 +54,10 @@ fn show(dir: &Path) -> anyhow::Result<String> {
 }
 
 fn check(dir: &Path) -> anyhow::Result<String> {
-    let contents = Contents::of(dir)?;
+    let (contents, shown) = (Contents::of(dir)?, dir.display());
     if let Some(why) = contents.uncounted {
-        anyhow::bail!("{}: the marks do not count: {why}", dir.display());
+        anyhow::bail!("{shown}: the marks do not count: {why}");
     }
-    Ok(format!(
-        "{}: {} marks, valid\n",
-        dir.display(),
-        contents.marks.len()
-    ))
+    let marks = contents.marks.len();
+    Ok(format!("{shown}: {marks} marks, valid\n"))
 }

@@ -23,7 +23,7 @@ async fn a_child_that_takes_nothing_has_no_more_than_so_much_waiting() {
     outgoing.next().await.expect("it was sent").expect("well");
     assert_eq!(answers.try_send(answer(1)), Ok(()));
     drop(outgoing);
-    assert_eq!(answers.try_send(answer(1)), Err(NotSent::Closed));
+    assert_eq!(answers.try_send(answer(1)), Err(NotSent::Closed(())));
 }
 
 #[tokio::test]

@@ -25,7 +25,6 @@ use super::*;
 use crate::clock::Clock;
 use crate::edge;
 use crate::flags::LimitFlags;
-use crate::metrics::Metrics;
 use crate::replica_handle::ReplicaHandle;
 use crate::rpc::bindings::Bindings;
 use crate::status::ServerState;
@@ -82,7 +81,6 @@ impl Fixture {
         let node = Arc::new(node);
         let text = String::new;
         let state = Arc::new(ServerState::new(text(), text(), text(), Arc::clone(&node)));
-        let metrics = Arc::new(Metrics::new(&state));
         let limits = state.limits();
         limits.set_bounds(&LimitFlags::default().of_door(20_000));
         let looking = Arc::new(Semaphore::new(1));
@@ -92,7 +90,6 @@ impl Fixture {
         let rls = Rls::new(edge);
         let service = CapacityService {
             state,
-            metrics,
             stop: CancellationToken::new(),
             names: Arc::new(Bindings::new(false, u64::MAX)),
         };

@@ -31,7 +31,6 @@ fn slow() -> Instant {
 /// A master with 100 of each resource.
 struct Parent {
     state: Arc<ServerState>,
-    metrics: Arc<Metrics>,
 }
 
 impl Parent {
@@ -59,10 +58,7 @@ impl Parent {
         node.change(|node, now| node.handle_mastership(master, now));
         let text = String::new;
         let state = Arc::new(ServerState::new(text(), text(), text(), node));
-        Self {
-            metrics: Arc::new(Metrics::new(&state)),
-            state,
-        }
+        Self { state }
     }
 
     /// Opens a stream for a child.
@@ -70,7 +66,7 @@ impl Parent {
         let (outbox, heard) = channel();
         Child {
             name: name.to_owned(),
-            stream: ChildStream::open(Arc::clone(&self.state), Arc::clone(&self.metrics), outbox),
+            stream: ChildStream::open(Arc::clone(&self.state), outbox),
             heard,
             has: BTreeMap::new(),
         }
@@ -106,7 +102,7 @@ impl Child {
     /// Asks for `wants` of each resource on its stream.
     async fn ask(&mut self, wants: f64) {
         let request = asks_of(&self.name, wants);
-        let parsed = parse(&self.stream.metrics, &request, None).await.unwrap();
+        let parsed = parse(&self.stream.state, &request, None).await.unwrap();
         self.stream.handle(parsed.0, parsed.1).await;
         // In a server, the timer's task does that.
         let node = Arc::clone(self.stream.state.node());
@@ -201,7 +197,7 @@ async fn what_is_pushed_waits_for_an_answer_that_has_begun() {
         }
         // Another child takes its share of all resources, by a call of its own.
         let request = asks_of("second", 80.0);
-        let parsed = parse(&parent.metrics, &request, None).await.unwrap();
+        let parsed = parse(&parent.state, &request, None).await.unwrap();
         decide(&parent.state, parsed).await.unwrap();
         asks.await;
     }

@@ -3,7 +3,7 @@
 use std::pin::pin;
 use std::sync::Arc;
 
-use doorward_etcd::follow::{Follow, Followed, RangeView};
+use doorward_etcd::follow::{Followed, RangeView};
 use doorward_etcd::layout::NodeKeys;
 use doorward_replica::ToEtcd;
 use doorward_session::candidate::Candidate;
@@ -44,7 +44,7 @@ pub(super) struct EtcdTransport {
     pub(super) node: Arc<ReplicaHandle>,
     pub(super) tasks: mpsc::UnboundedReceiver<ToEtcd>,
     pub(super) keys: NodeKeys,
-    pub(super) follow: Follow,
+    pub(super) followed: watch::Receiver<Followed>,
     pub(super) able: watch::Receiver<bool>,
     pub(super) state: Arc<ServerState>,
     /// The last state of the keys that the replica got.
@@ -60,7 +60,7 @@ pub(super) struct EtcdTransport {
 impl EtcdTransport {
     /// Runs until it is stopped and has given back its lease and keys.
     pub(super) async fn run(mut self, mut asker: Asker, mut stopped: oneshot::Receiver<()>) {
-        let mut nodes = self.follow.receiver();
+        let mut nodes = self.followed.clone();
         let mut is_stopped = false;
         while !self.is_over() {
             let request = self.request.take();

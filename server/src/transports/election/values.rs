@@ -37,34 +37,26 @@ pub fn view(keys: &NodeKeys, view: &follow::RangeView, clock: Clock) -> View {
 
 /// Returns a transaction in etcd's terms.
 pub(super) fn txn(keys: &NodeKeys, txn: &Txn) -> etcd_client::Txn {
+    use etcd_client::Compare as Is;
+    let (key, equal) = (|it: &EtcdKey| key_text(keys, it), CompareOp::Equal);
     let compares = txn.when.iter().map(|compare| match compare {
-        Compare::Created(key, revision) => etcd_client::Compare::create_revision(
-            key_text(keys, key),
-            CompareOp::Equal,
-            signed(*revision),
-        ),
-        Compare::Modified(key, revision) => etcd_client::Compare::mod_revision(
-            key_text(keys, key),
-            CompareOp::Equal,
-            signed(*revision),
-        ),
-        Compare::Lease(key, lease) => etcd_client::Compare::lease(
-            key_text(keys, key),
-            CompareOp::Equal,
-            lease.map_or(0, |lease| lease.0),
-        ),
+        Compare::Created(it, at) => Is::create_revision(key(it), equal, signed(*at)),
+        Compare::Modified(it, at) => Is::mod_revision(key(it), equal, signed(*at)),
+        Compare::Lease(it, lease) => Is::lease(key(it), equal, lease.map_or(0, |it| it.0)),
     });
     let ops = |steps: &[TxnStep]| {
         let ops = steps.iter().map(|step| match step {
-            TxnStep::Put { key, value, lease } => {
+            TxnStep::Put(it, value, lease) => {
                 let options = lease.map(|lease| PutOptions::new().with_lease(lease.0));
-                TxnOp::put(key_text(keys, key), bytes(value), options)
+                // Plain data with names as keys can always be written.
+                let bytes = serde_json::to_vec(value).unwrap_or_default();
+                TxnOp::put(key(it), bytes, options)
             }
-            TxnStep::Delete(key) => TxnOp::delete(key_text(keys, key), None),
+            TxnStep::Delete(it) => TxnOp::delete(key(it), None),
             TxnStep::DeleteMarks => {
                 TxnOp::delete(keys.marks_of(""), Some(DeleteOptions::new().with_prefix()))
             }
-            TxnStep::Get(key) => TxnOp::get(key_text(keys, key), None),
+            TxnStep::Get(it) => TxnOp::get(key(it), None),
         });
         ops.collect::<Vec<_>>()
     };
@@ -112,7 +104,7 @@ fn read(keys: &NodeKeys, text: &str, bytes: &[u8]) -> Option<(EtcdKey, Value)> {
     } else if text == keys.term() {
         (EtcdKey::Term, parse(bytes, Value::Term))
     } else if text == keys.lease_span() {
-        (EtcdKey::LeaseSpan, Value::LeaseSpan)
+        (EtcdKey::LeaseSpan, Value::LeaseSpan {})
     } else if text == keys.step_down() {
         (EtcdKey::StepDown, parse(bytes, Value::StepDown))
     } else if text == keys.marks_head() {
@@ -134,22 +126,6 @@ fn key_text(keys: &NodeKeys, key: &EtcdKey) -> String {
         EtcdKey::MarksHead => keys.marks_head(),
         EtcdKey::Mark(resource) => keys.mark(resource),
     }
-}
-
-/// Returns the bytes that are written under a key. Plain data with names as keys can always be written.
-fn bytes(value: &Value) -> Vec<u8> {
-    let written = match value {
-        Value::Master(master) => serde_json::to_vec(master),
-        Value::Term(term) => serde_json::to_vec(term),
-        Value::LeaseSpan => Ok(b"{}".to_vec()),
-        Value::StepDown(request) => serde_json::to_vec(request),
-        Value::Server(registration) => serde_json::to_vec(registration),
-        Value::MarksHead(head) => serde_json::to_vec(head),
-        Value::Mark(mark) => serde_json::to_vec(mark),
-        // No candidate writes such a value.
-        Value::Unreadable => Ok(Vec::new()),
-    };
-    written.unwrap_or_default()
 }
 
 fn lease(id: i64) -> Option<LeaseId> {

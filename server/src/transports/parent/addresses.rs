@@ -5,19 +5,49 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use doorward_etcd::EtcdNode;
 use doorward_etcd::directory::Servers;
-use doorward_etcd::follow::{Follow, Followed, Range};
+use doorward_etcd::follow::{Followed, Range};
 use doorward_etcd::layout::NodeKeys;
 use doorward_session::address::Address;
 use tokio::sync::watch;
-
-use crate::transports::parent::source::{ParentSource, parsed};
 
 /// Interval between two reads of etcd while no change is reported. The servers are few.
 const LOOK: Duration = Duration::from_secs(3);
 
 /// Wait for the first answer of etcd, before the lack of addresses counts as a problem.
 const FIRST_WORD: Duration = Duration::from_secs(3);
+
+/// Addresses of the parent's servers, as configured.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ParentSource {
+    /// Addresses that were given one by one, `host:port`.
+    pub given: Vec<String>,
+    /// The parent's node in etcd.
+    pub node: Option<EtcdNode>,
+}
+
+impl From<Vec<String>> for ParentSource {
+    fn from(given: Vec<String>) -> Self {
+        Self { given, node: None }
+    }
+}
+
+impl ParentSource {
+    /// Returns the addresses that are known at the start: none, if they are in etcd.
+    pub(super) fn known_at_start(&self) -> Arc<[Address]> {
+        match self.node {
+            Some(_) => Arc::default(),
+            None => parsed(&self.given),
+        }
+    }
+
+    /// Returns the configuration, for people.
+    pub(super) fn configured(&self) -> Vec<String> {
+        let node = self.node.iter().map(ToString::to_string);
+        node.chain(self.given.iter().cloned()).collect()
+    }
+}
 
 /// All addresses in the order in which to try them, and the named master with its epoch.
 pub(super) type Known = (Arc<[Address]>, Option<(Address, u64)>);
@@ -33,7 +63,6 @@ struct NodeInEtcd {
     name: String,
     keys: NodeKeys,
     followed: watch::Receiver<Followed>,
-    _follow: Follow,
 }
 
 impl Addresses {
@@ -42,12 +71,10 @@ impl Addresses {
         let node = source.node.map(|place| {
             let keys = place.keys();
             let range = Range::Prefix(keys.prefix().to_owned());
-            let follow = Follow::start(Arc::clone(&place.etcd.config), range, LOOK);
             NodeInEtcd {
                 name: place.to_string(),
                 keys,
-                followed: follow.receiver(),
-                _follow: follow,
+                followed: Followed::start(Arc::clone(&place.etcd.config), range, LOOK),
             }
         });
         Self {
@@ -102,4 +129,10 @@ impl Addresses {
             None => format!("no server of {name} is there"),
         }
     }
+}
+
+/// Returns the valid addresses. Flags were checked before.
+fn parsed(texts: &[String]) -> Arc<[Address]> {
+    let addresses = texts.iter().filter_map(|text| Address::parse(text).ok());
+    addresses.collect()
 }

@@ -212,7 +212,7 @@ impl EtcdStore {
         let steps = if succeeded { &txn.then } else { &txn.or_else };
         let is_gone = |lease: &LeaseId| !self.state.leases.contains_key(lease);
         let needs_gone = |step: &TxnStep| match step {
-            TxnStep::Put { lease, .. } => lease.as_ref().is_some_and(is_gone),
+            TxnStep::Put(.., lease) => lease.as_ref().is_some_and(is_gone),
             TxnStep::Delete(_) | TxnStep::DeleteMarks | TxnStep::Get(_) => false,
         };
         if steps.iter().any(needs_gone) {
@@ -222,7 +222,7 @@ impl EtcdStore {
         let (mut found, mut is_written, mut is_changed) = (None, false, false);
         for step in steps {
             match step {
-                TxnStep::Put { key, value, lease } => {
+                TxnStep::Put(key, value, lease) => {
                     let before = keys.get(key).map(|stored| stored.created);
                     let stored = EtcdEntry {
                         value: value.clone(),

@@ -35,9 +35,11 @@ fn what_is_read_is_written_as_it_was() {
     ] {
         let (_, read) = read(&keys(), &key_text(&keys(), key), json.as_bytes()).unwrap();
         assert_ne!(read, Value::Unreadable, "{json}");
-        let written = String::from_utf8(bytes(&read)).unwrap();
+        let written = serde_json::to_string(&read).unwrap();
         assert_eq!(written, json);
     }
+    let span = serde_json::to_string(&Value::LeaseSpan {});
+    assert_eq!(span.unwrap(), "{}");
 }
 
 #[test]

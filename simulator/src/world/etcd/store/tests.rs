@@ -20,7 +20,7 @@ fn master(server: &str) -> Value {
 }
 
 fn put(key: EtcdKey, value: Value, lease: Option<LeaseId>) -> TxnStep {
-    TxnStep::Put { key, value, lease }
+    TxnStep::Put(key, value, lease)
 }
 
 fn txn(when: Vec<Compare>, then: Vec<TxnStep>) -> Op {

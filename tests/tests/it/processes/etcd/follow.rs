@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use doorward_etcd::EtcdConfig;
-use doorward_etcd::follow::{Follow, Followed, Range, RangeView};
+use doorward_etcd::follow::{Followed, Range, RangeView};
 use doorward_tests::etcd::Etcd;
 use doorward_tests::ports::lasting_address;
 use doorward_tests::processes::PATIENCE;
@@ -22,7 +22,6 @@ const NEVER: Duration = Duration::from_secs(3_600);
 
 /// A follower of keys, with its observations.
 pub(crate) struct Reader {
-    _follow: Follow,
     followed: Receiver<Followed>,
     /// The last revision.
     revision: i64,
@@ -37,10 +36,8 @@ impl Reader {
 
     fn of(prefix: &str, config: &Arc<EtcdConfig>, look: Duration) -> Self {
         let range = Range::Prefix(prefix.to_owned());
-        let follow = Follow::start(Arc::clone(config), range, look);
         Self {
-            followed: follow.receiver(),
-            _follow: follow,
+            followed: Followed::start(Arc::clone(config), range, look),
             revision: 0,
             may_go_back: false,
         }
@@ -128,8 +125,7 @@ async fn one_key_is_followed_alone() {
     let etcd = Etcd::start().await;
     etcd.put("/a/1", "x").await;
     let range = Range::Key("/a/".to_owned());
-    let follow = Follow::start(impatient(etcd.config()), range, LOOK);
-    let mut followed = follow.receiver();
+    let mut followed = Followed::start(impatient(etcd.config()), range, LOOK);
     let is = |count| {
         move |followed: &Followed| {
             let view = followed.view.as_ref();
