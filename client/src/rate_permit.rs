@@ -109,12 +109,13 @@ impl<'a> RatePermit<'a> {
         self.correct(used.into());
     }
 
-    /// Takes more for the same call, such as the next part of a long answer. What was taken in an earlier window of a
-    /// budget counts there as it is.
+    /// Takes more for the same call, such as the next part of a long answer. An amount that was taken in an
+    /// earlier window of a budget counts there as it is.
     ///
     /// # Errors
     ///
-    /// A [`Refusal`] if so much may not be used now: the call should stop. What it has stays.
+    /// A [`Refusal`] if so much may not be used now: the call should stop. It keeps the amount that it
+    /// has.
     pub fn extend(&mut self, more: impl Into<Units>) -> Result<(), Refusal> {
         let more = more.into();
         let Some(limiter) = self.limiter() else {

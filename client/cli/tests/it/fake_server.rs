@@ -341,17 +341,15 @@ impl Capacity for Actor {
                 });
             } else if !(self.play.old && resource.resource_id.starts_with("no")) {
                 answer.response.push(doorman::ResourceResponse {
-                    budget: None,
                     limited_by: match learns {
                         true => Some(doorman::LimitedBy::Learning.into()),
                         false => self.play.limited_by.map(Into::into),
                     },
                     learning_for_ms: learns.then_some(40_500),
-                    decided: None,
-                    sequence: None,
                     resource_id: resource.resource_id,
                     gets: self.lease(if learns { 0.0 } else { resource.wants }),
                     safe_capacity: (!self.play.old).then_some(2.0),
+                    ..Default::default()
                 });
             }
         }

@@ -1,7 +1,7 @@
 //! An identity's accounts of budgets, and what its programs have reserved of them.
 //!
 //! A reservation has a key. A repeated call with the key changes nothing, and has the answer of the first one. A
-//! reservation that nobody ends counts as estimated.
+//! reservation without an end counts as estimated.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;
@@ -46,7 +46,7 @@ struct Reservation {
     amounts: Amounts,
     /// The window of each amount, in their order.
     turns: Vec<u64>,
-    /// What counts in the end. None: the call is under way.
+    /// Amounts that count in the end. None: the call is under way.
     counted: Option<Amounts>,
     /// It is forgotten then.
     until: Time,
@@ -81,7 +81,7 @@ pub(crate) enum Unended {
     NotReserved(String),
 }
 
-/// What is left of a budget for this process.
+/// The rest of a budget for this process.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Left {
     pub(crate) amount: u64,

@@ -77,7 +77,7 @@ pub(super) struct Reserved {
     budgets: BTreeMap<String, LeftAnswer>,
 }
 
-/// What this agent has left of a budget.
+/// The rest of a budget at this agent.
 #[derive(Debug, Serialize)]
 struct LeftAnswer {
     left: u64,
@@ -87,7 +87,7 @@ struct LeftAnswer {
     window_ends_in_seconds: Option<f64>,
 }
 
-/// What counts of a reservation.
+/// Amounts of a reservation that count.
 #[derive(Debug, Serialize)]
 pub(super) struct Counted {
     counted: Amounts,

@@ -250,7 +250,7 @@ pub enum NodeEvent {
     },
     /// The wall clock jumped so far that windows of budgets turn without it.
     WallClockDoubted {
-        /// How far.
+        /// The difference.
         by: Duration,
     },
     /// Mastership ended by itself, since it was not confirmed in time. All leases are forgotten.

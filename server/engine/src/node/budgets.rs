@@ -476,7 +476,7 @@ impl Node {
         }
     }
 
-    /// How long an answer counts, when to ask again, and the state of the budget.
+    /// Returns the time for which an answer counts, that until the next request, and the state of the budget.
     fn budget_terms(
         &mut self,
         id: &ResourceId,

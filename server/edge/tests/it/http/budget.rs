@@ -52,7 +52,7 @@ impl Root {
         Arc::new(Self { node, clock })
     }
 
-    /// What is known to be taken, or may be.
+    /// Returns the amount that is taken, or may be.
     fn used(&self, id: &str) -> f64 {
         let id = doorward_engine::id::ResourceId::new(id).unwrap();
         let snapshot = self
