@@ -124,7 +124,8 @@ impl Crowd {
         let total: f64 = self.wants.iter().map(|wants| wants.get()).sum();
         let templates = Templates::parse(&[TemplateSpec {
             identifier_glob: Some("*".into()),
-            capacity: Some(total / 2.0),
+            // A budget has whole units.
+            capacity: Some((total / 2.0).floor()),
             kind: Some(self.kind),
             lease_length: Some(Duration::from_secs(60)),
             refresh_interval: Some(REFRESH_INTERVAL),

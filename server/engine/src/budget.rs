@@ -12,7 +12,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::admission::CallerSlot;
-use crate::budget::account::Unanswered;
 pub(crate) use crate::budget::account::{ACCOUNTS_MAX, AccountId, Answer, Word};
 use crate::budget::granter::Granter;
 use crate::budget::mark::BudgetMark;
@@ -223,11 +222,7 @@ impl Budget {
                 return Err(RefusalReason::NotReady);
             }
         }
-        let answer = answer.map(|answer| self.with_reason(answer));
-        answer.map_err(|unanswered| match unanswered {
-            Unanswered::NotReady => RefusalReason::NotReady,
-            Unanswered::Full => RefusalReason::TooManyAccounts,
-        })
+        answer.map(|answer| self.with_reason(answer))
     }
 
     /// A holder gets less only for now if the mark rises, or the parent has or is asked for more.

@@ -13,7 +13,9 @@ use doorward_engine::id::ResourceId;
 use doorward_engine::messages::AMOUNT_MAX;
 use doorward_engine::messages::BudgetWord;
 
-use super::{Caller, RESOURCES_MAX, USE_BYTES};
+use serde::Serialize;
+
+use super::{Caller, RESOURCES_MAX, RETRY_IN, USE_BYTES};
 use crate::clock::{self, Clock};
 use crate::holder::Holder;
 
@@ -22,6 +24,10 @@ const REMEMBERED: Duration = Duration::from_secs(600);
 
 /// Estimated bytes of a reservation without its names.
 const RESERVATION_BYTES: usize = 300;
+
+const NO_ROOM: &str = "there are too many reservations or budgets of this identity";
+const NO_RESERVATION: &str =
+    "key: no such reservation is here; one that its time ended counts as estimated";
 
 /// Amounts of budgets, by their ids.
 pub type Amounts = BTreeMap<String, u64>;
@@ -52,41 +58,63 @@ struct Reservation {
     until: Time,
 }
 
-/// Why nothing was reserved.
+/// Why nothing was reserved or ended.
 #[derive(Debug)]
-pub(crate) enum Unreserved {
-    /// A budget has too little, and the rest of its window if it is used up.
-    Short {
-        budget: String,
-        why: Short,
-        window_ends_in: Option<Duration>,
-    },
-    /// The node does not give it out as a budget, for that reason.
-    Refused {
-        budget: String,
-        is_unknown: bool,
-        reason: String,
-    },
-    /// The key has reserved other amounts.
-    OtherAmounts,
-    NoRoom,
+pub(crate) struct Refused {
+    pub(crate) kind: Kind,
+    /// The problem, for people.
+    pub(crate) detail: String,
+    /// Time after which it may succeed.
+    pub(crate) retry_in: Option<Duration>,
 }
 
-/// Why a reservation was not ended.
-#[derive(Debug)]
-pub(crate) enum Unended {
-    /// There is none of that key any more.
-    UnknownKey,
-    /// It has nothing of that budget.
-    NotReserved(String),
+/// Kind of a refusal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// The window has too little.
+    UsedUp,
+    /// The node may soon say more.
+    NotYet,
+    NoRoom,
+    Unknown,
+    /// The node, or the key, means something else.
+    Conflict,
+    Invalid,
+}
+
+impl Refused {
+    fn new(kind: Kind, detail: impl Into<String>) -> Self {
+        Self {
+            kind,
+            detail: detail.into(),
+            retry_in: matches!(kind, Kind::NotYet | Kind::NoRoom).then_some(RETRY_IN),
+        }
+    }
+
+    /// Makes the refusal of a budget that has too little.
+    fn short(budget: &str, short: Short, window_ends_in: Option<Duration>) -> Self {
+        let (kind, why) = match short {
+            Short::Exhausted => (Kind::UsedUp, "has too little for this call in this window"),
+            Short::NoCeiling => (Kind::NotYet, "has no answer of the node yet"),
+            Short::Turning => (Kind::NotYet, "begins its next window"),
+            Short::Ceiling => (Kind::NotYet, "may have more soon"),
+        };
+        let refused = Self::new(kind, format!("{budget} {why}"));
+        Self {
+            retry_in: refused.retry_in.or(window_ends_in),
+            ..refused
+        }
+    }
 }
 
 /// The rest of a budget for this process.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct Left {
-    pub(crate) amount: u64,
-    pub(crate) window_ends_in: Option<Duration>,
-    pub(crate) is_soft: bool,
+    left: u64,
+    /// Whether the soft limit is reached.
+    soft: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    window_ends_in_seconds: Option<f64>,
 }
 
 impl Budgets {
@@ -157,21 +185,17 @@ impl Caller {
         amounts: &Amounts,
         (wait, lasts): (Duration, Duration),
         clock: Clock,
-    ) -> Result<BTreeMap<String, Left>, Unreserved> {
+    ) -> Result<BTreeMap<String, Left>, Refused> {
         let until = clock.now() + wait;
         loop {
             let changed = self.budgets_changed.notified();
             let now = clock.now();
-            let may_come = match self.try_reserve(key, amounts, lasts, now) {
-                Err(Unreserved::Short { why, .. }) => why != Short::Exhausted,
-                _ => false,
-            };
-            if !may_come || now >= until {
-                return self.try_reserve(key, amounts, lasts, now);
-            }
-            tokio::select! {
-                () = changed => {}
-                () = clock.sleep_until(until) => {}
+            match self.try_reserve(key, amounts, lasts, now) {
+                Err(refused) if refused.kind == Kind::NotYet && now < until => tokio::select! {
+                    () = changed => {}
+                    () = clock.sleep_until(until) => {}
+                },
+                answer => return answer,
             }
         }
     }
@@ -182,11 +206,12 @@ impl Caller {
         amounts: &Amounts,
         lasts: Duration,
         now: Time,
-    ) -> Result<BTreeMap<String, Left>, Unreserved> {
+    ) -> Result<BTreeMap<String, Left>, Refused> {
         let (mut holder, mut budgets) = (self.holder.lock(), self.budgets.lock());
         let known = budgets.reservations.get(key).filter(|it| it.until > now);
         if known.is_some_and(|it| it.amounts != *amounts) {
-            return Err(Unreserved::OtherAmounts);
+            let detail = "key: it has reserved other amounts; give each call a key of its own";
+            return Err(Refused::new(Kind::Conflict, detail));
         }
         if known.is_none() {
             for id in amounts.keys() {
@@ -200,19 +225,13 @@ impl Caller {
                     self.wake.notify_one();
                 }
             }
-            let turns = reserved.map_err(|(budget, why)| {
+            let turns = reserved.map_err(|(budget, short)| {
                 let trouble = holder.state.resource(&budget).and_then(|it| it.trouble());
-                match trouble.filter(|it| it.kind != RefusalKind::NotReady) {
-                    Some(trouble) => Unreserved::Refused {
-                        is_unknown: trouble.kind == RefusalKind::Unknown,
-                        reason: trouble.message.to_string(),
-                        budget,
-                    },
-                    None => Unreserved::Short {
-                        why,
-                        window_ends_in: budgets.left(&budget, now).window_ends_in,
-                        budget,
-                    },
+                let detail = trouble.map(|it| format!("{budget}: {}", it.message));
+                match trouble.map(|it| it.kind).zip(detail) {
+                    Some((RefusalKind::Unknown, detail)) => Refused::new(Kind::Unknown, detail),
+                    Some((RefusalKind::Other, detail)) => Refused::new(Kind::Conflict, detail),
+                    _ => Refused::short(&budget, short, budgets.window_ends_in(&budget, now)),
                 }
             })?;
             let reservation = Reservation {
@@ -223,7 +242,7 @@ impl Caller {
             };
             if !self.room.take(&self.identity, reservation.bytes(key)) {
                 budgets.settle(amounts, &reservation.turns, &|_, _| 0);
-                return Err(Unreserved::NoRoom);
+                return Err(Refused::new(Kind::NoRoom, NO_ROOM));
             }
             budgets.reservations.insert(key.into(), reservation);
         }
@@ -237,21 +256,18 @@ impl Caller {
         holder: &mut Holder,
         budgets: &mut Budgets,
         now: Time,
-    ) -> Result<(), Unreserved> {
+    ) -> Result<(), Refused> {
         if budgets.accounts.contains_key(id) {
             return Ok(());
         }
         let is_full = budgets.accounts.len() >= RESOURCES_MAX;
         // A limit by rate or in flight has the place.
         if holder.state.resource(id).is_some() {
-            return Err(Unreserved::Refused {
-                budget: id.to_owned(),
-                is_unknown: false,
-                reason: "it is in use as a limit that is no budget".to_owned(),
-            });
+            let detail = format!("{id}: it is in use as a limit that is no budget");
+            return Err(Refused::new(Kind::Conflict, detail));
         }
         if is_full || !self.room.take(&self.identity, USE_BYTES) {
-            return Err(Unreserved::NoRoom);
+            return Err(Refused::new(Kind::NoRoom, NO_ROOM));
         }
         holder.open(id, 0.0, now);
         let account = Account {
@@ -270,15 +286,16 @@ impl Caller {
         key: &str,
         used: Option<&Amounts>,
         now: Time,
-    ) -> Result<Amounts, Unended> {
+    ) -> Result<Amounts, Refused> {
         let mut budgets = self.budgets.lock();
         let known = budgets.reservations.get_mut(key);
         let known = known
             .filter(|it| it.until > now)
-            .ok_or(Unended::UnknownKey)?;
+            .ok_or_else(|| Refused::new(Kind::Unknown, NO_RESERVATION))?;
         let is_strange = |id: &&String| !known.amounts.contains_key(*id);
         if let Some(id) = used.and_then(|used| used.keys().find(is_strange)) {
-            return Err(Unended::NotReserved(id.clone()));
+            let detail = format!("used.{id}: nothing of it was reserved");
+            return Err(Refused::new(Kind::Invalid, detail));
         }
         if let Some(counted) = &known.counted {
             return Ok(counted.clone());
@@ -355,13 +372,18 @@ impl Caller {
 }
 
 impl Budgets {
+    fn window_ends_in(&self, id: &str, now: Time) -> Option<Duration> {
+        let ends_at = self.accounts.get(id)?.holder.ends_at()?;
+        Some(ends_at.since(now))
+    }
+
     fn left(&self, id: &str, now: Time) -> Left {
         let holder = self.accounts.get(id).map(|it| &it.holder);
-        let ends_at = holder.and_then(BudgetHolder::ends_at);
+        let ends_in = self.window_ends_in(id, now);
         Left {
-            amount: holder.map_or(0, |it| it.left(now)),
-            window_ends_in: ends_at.map(|ends| ends.since(now)),
-            is_soft: holder.is_some_and(BudgetHolder::is_soft),
+            left: holder.map_or(0, |it| it.left(now)),
+            soft: holder.is_some_and(BudgetHolder::is_soft),
+            window_ends_in_seconds: ends_in.map(|it| it.as_secs_f64()),
         }
     }
 }

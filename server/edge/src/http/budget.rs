@@ -11,13 +11,12 @@ use std::time::Duration;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use doorward::limiter::budget::Short;
 use doorward_engine::messages::AMOUNT_MAX;
 use serde::{Deserialize, Serialize};
 
 use super::peer::Peer;
 use super::problem::{Body, Problem};
-use crate::caller::{Amounts, Caller, Left, RETRY_IN, Unended, Unreserved};
+use crate::caller::{Amounts, Caller, Kind, Left, Refused};
 use crate::clock;
 use crate::edge::Edge;
 
@@ -74,17 +73,7 @@ pub(super) struct RefundForm {
 #[derive(Debug, Serialize)]
 pub(super) struct Reserved {
     key: String,
-    budgets: BTreeMap<String, LeftAnswer>,
-}
-
-/// The rest of a budget at this agent.
-#[derive(Debug, Serialize)]
-struct LeftAnswer {
-    left: u64,
-    /// Whether the soft limit is reached.
-    soft: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    window_ends_in_seconds: Option<f64>,
+    budgets: BTreeMap<String, Left>,
 }
 
 /// Amounts of a reservation that count.
@@ -120,16 +109,8 @@ pub(super) async fn reserve(
     let lasts = seconds("lasts_seconds", form.lasts_seconds, LASTS_MAX)?;
     let caller = caller(&edge, &peer)?;
     let reserved = caller.reserve(&key, &form.budgets, (wait, lasts), edge.clock);
-    let reserved = reserved.await.map_err(problem)?.into_iter();
-    let answer = |left: Left| LeftAnswer {
-        left: left.amount,
-        soft: left.is_soft,
-        window_ends_in_seconds: left.window_ends_in.map(|it| it.as_secs_f64()),
-    };
-    Ok(Json(Reserved {
-        budgets: reserved.map(|(id, left)| (id, answer(left))).collect(),
-        key,
-    }))
+    let budgets = reserved.await?;
+    Ok(Json(Reserved { key, budgets }))
 }
 
 pub(super) async fn settle(
@@ -156,17 +137,7 @@ fn end(
     key: &str,
     used: Option<&Amounts>,
 ) -> Result<Json<Counted>, Problem> {
-    let counted = caller(edge, peer)?.end(key, used, edge.clock.now());
-    let counted = counted.map_err(|unended| match unended {
-        Unended::UnknownKey => {
-            let detail =
-                "key: no such reservation is here; one that its time ended counts as estimated";
-            Problem::new(StatusCode::NOT_FOUND, detail)
-        }
-        Unended::NotReserved(id) => {
-            Problem::invalid(format!("used.{id}: nothing of it was reserved"))
-        }
-    })?;
+    let counted = caller(edge, peer)?.end(key, used, edge.clock.now())?;
     Ok(Json(Counted { counted }))
 }
 
@@ -181,42 +152,15 @@ fn seconds(field: &str, value: f64, most: f64) -> Result<Duration, Problem> {
     time.ok_or_else(|| Problem::invalid(format!("{field}: {value} is not in 0 to {most}")))
 }
 
-fn problem(unreserved: Unreserved) -> Problem {
-    match unreserved {
-        Unreserved::Short {
-            budget,
-            why: Short::Exhausted,
-            window_ends_in,
-        } => {
-            let detail = format!("{budget} has too little for this call in this window");
-            Problem::new(StatusCode::TOO_MANY_REQUESTS, detail).retry_in(window_ends_in)
-        }
-        Unreserved::Short { budget, why, .. } => {
-            let detail = match why {
-                Short::NoCeiling => format!("{budget}: the node has not answered yet"),
-                Short::Turning => format!("{budget}: its next window begins"),
-                Short::Ceiling | Short::Exhausted => format!("{budget}: more may come soon"),
-            };
-            Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail).retry_in(Some(RETRY_IN))
-        }
-        Unreserved::Refused {
-            budget,
-            is_unknown,
-            reason,
-        } => {
-            let status = match is_unknown {
-                true => StatusCode::NOT_FOUND,
-                false => StatusCode::CONFLICT,
-            };
-            Problem::new(status, format!("{budget}: {reason}"))
-        }
-        Unreserved::OtherAmounts => {
-            let detail = "key: it has reserved other amounts; give each call a key of its own";
-            Problem::new(StatusCode::CONFLICT, detail)
-        }
-        Unreserved::NoRoom => {
-            let detail = "there are too many reservations or budgets of this identity";
-            Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail).retry_in(Some(RETRY_IN))
-        }
+impl From<Refused> for Problem {
+    fn from(refused: Refused) -> Self {
+        let status = match refused.kind {
+            Kind::UsedUp => StatusCode::TOO_MANY_REQUESTS,
+            Kind::NotYet | Kind::NoRoom => StatusCode::SERVICE_UNAVAILABLE,
+            Kind::Unknown => StatusCode::NOT_FOUND,
+            Kind::Conflict => StatusCode::CONFLICT,
+            Kind::Invalid => StatusCode::BAD_REQUEST,
+        };
+        Self::new(status, refused.detail).retry_in(refused.retry_in)
     }
 }

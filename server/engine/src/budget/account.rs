@@ -54,15 +54,6 @@ pub(crate) struct Answer {
     pub(crate) limited_by: LimitedBy,
 }
 
-/// Why a word is not answered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unanswered {
-    /// The window has not begun here, or the mark of the budget rises first. The need is noted.
-    NotReady,
-    /// All accounts are those of live holders.
-    Full,
-}
-
 #[derive(Debug)]
 pub(super) struct Account {
     /// Number of the window of these amounts. In a later one they are 0.

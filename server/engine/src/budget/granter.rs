@@ -15,10 +15,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::time::Duration;
 
-use crate::budget::account::{ACCOUNTS_MAX, Account, AccountId, Answer, Unanswered, Word, nothing};
+use crate::budget::account::{ACCOUNTS_MAX, Account, AccountId, Answer, Word, nothing};
 use crate::claims::{Claim, ClaimIndex, Demand};
 use crate::id::MastershipId;
-use crate::messages::LimitedBy;
+use crate::messages::{LimitedBy, RefusalReason};
 use crate::templates::window::Window;
 use crate::time::Time;
 
@@ -243,27 +243,28 @@ impl Granter {
     ///
     /// # Errors
     ///
-    /// If it is about a window that has not begun here, or there is no room for another account.
+    /// `NotReady` if it is about a window that has not begun here, or the mark of the budget rises first: the need is
+    /// noted. `TooManyAccounts` if all are those of live holders.
     pub(crate) fn hear(
         &mut self,
         id: &AccountId,
         word: Word,
         now: Time,
-    ) -> Result<Answer, Unanswered> {
+    ) -> Result<Answer, RefusalReason> {
         self.note_silence(now);
         self.open(id)?;
         let has_begun = |window: Window| window.start <= self.window.start;
         if self.window == Window::UNKNOWN || !word.window.is_none_or(has_begun) {
             self.note_holder(id, &word, now);
             self.is_waited_for = true;
-            return Err(Unanswered::NotReady);
+            return Err(RefusalReason::NotReady);
         }
         let is_new = |account: &Account| {
             let is_newest = word.sequence == account.newest;
             word.sequence > account.newest || is_newest && account.is_unanswered
         };
         if !self.accounts.get(id).is_some_and(is_new) {
-            return self.last_answer(id).ok_or(Unanswered::Full);
+            return self.last_answer(id).ok_or(RefusalReason::TooManyAccounts);
         }
         let before = self.all_reserved();
         self.note_word(id, &word);
@@ -277,9 +278,9 @@ impl Granter {
             account.is_unanswered = waits;
         });
         if waits {
-            return Err(Unanswered::NotReady);
+            return Err(RefusalReason::NotReady);
         }
-        self.decide(id).ok_or(Unanswered::Full)
+        self.decide(id).ok_or(RefusalReason::TooManyAccounts)
     }
 
     /// Notes what a holder needs, and that it lives unless it leaves.
@@ -301,12 +302,15 @@ impl Granter {
     }
 
     /// Adds an account if there is none. The oldest silent one makes room for it.
-    fn open(&mut self, id: &AccountId) -> Result<(), Unanswered> {
+    fn open(&mut self, id: &AccountId) -> Result<(), RefusalReason> {
         if self.accounts.contains_key(id) {
             return Ok(());
         }
         if self.accounts.len() >= ACCOUNTS_MAX {
-            let (_, oldest) = self.silent.pop_first().ok_or(Unanswered::Full)?;
+            let (_, oldest) = self
+                .silent
+                .pop_first()
+                .ok_or(RefusalReason::TooManyAccounts)?;
             let reserved = self.change(&oldest, |account| {
                 account.taken = 0;
                 std::mem::take(&mut account.reserved)
