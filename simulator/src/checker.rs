@@ -71,7 +71,7 @@ const NEGLIGIBLE: f64 = 0.01;
 
 /// Wants and lease of a client. Kept apart from the rest of its books because loops over all
 /// clients read it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct ClientStanding {
     wish: Wish,
     lease: Amount,
@@ -185,14 +185,8 @@ impl Watched {
 
     /// Adds a client at a node, and returns its number here.
     pub fn join(&mut self, priority: i64, place: u32) -> u32 {
-        self.standings.push(ClientStanding {
-            wish: Wish {
-                wants: 0.0,
-                priority,
-            },
-            lease: Amount::ZERO,
-            is_gone: false,
-        });
+        let standing = with(|it: &mut ClientStanding| it.wish.priority = priority);
+        self.standings.push(standing);
         self.safe_use.join();
         self.starvation
             .note_wants(priority, Amount::ZERO, Amount::ZERO);
@@ -209,9 +203,9 @@ impl Watched {
         let (leases, fallback) = (&self.sums.leases, &self.sums.fallback);
         self.overshoot
             .pass(now, || (leases.rounded_down(), fallback.rounded_down()));
-        if let Some(time) = self.averages.pass(now) {
+        if now > self.averages.since {
             let (sums, has_total) = (self.present(now), self.overshoot.has_total());
-            let lost = self.averages.add(time, &sums, has_total);
+            let lost = self.averages.add(&sums, has_total, now);
             self.waits.pass(lost);
         }
     }
@@ -224,17 +218,24 @@ impl Watched {
         self.pass_span(now);
         if let Some(template) = template {
             self.algorithm = (*template.algorithm).clone();
-            self.note_wants_max(template.holder_bounds.wants_max.map(Amount::get), now);
+            self.wants_max = template.holder_bounds.wants_max.map(Amount::get);
+            for client in self.accounts.numbers() {
+                self.note_wants(client, self.accounts[client].asked, now);
+            }
         }
         let former = self.overshoot.former_leases_end;
         self.nesting
             .note_template(template.is_some(), &self.algorithm, former);
         self.sums.capped = ExactSum::ZERO;
-        for standing in self.standings.iter() {
-            let most = standing.wish.wants.min(self.overshoot.capacity);
-            self.sums.capped.add(amount(most));
+        self.waits.clear();
+        let capacity = self.capacity();
+        for (standing, account) in self.standings.iter().zip(self.accounts.iter()) {
+            self.sums
+                .capped
+                .add(amount(standing.wish.wants.min(capacity)));
+            let missing = standing.missing(&self.algorithm, capacity);
+            self.waits.replace(account.wait, Amount::ZERO, missing);
         }
-        self.weigh_waits();
         self.safe_use.begin_round(now);
         let change = (self.capacity() - before).abs();
         self.convergence
@@ -385,8 +386,10 @@ impl Watched {
         for (standing, account) in self.standings.iter().zip(self.accounts.iter_mut()) {
             let (wants, lease) = (standing.wish.wants, standing.lease.get());
             account.shortage.advance(wants, lease, now);
+            if let Some(since) = account.hungry_since {
+                self.starvation.note(since, standing.wish.priority, now);
+            }
         }
-        self.end_starvation(now);
         self.oscillation.finish(now);
     }
 }

@@ -35,7 +35,7 @@ fn play(scenario: &Scenario, command: String, folder: Option<&Path>) -> Result<(
     show_outcome(&recording, folder)?;
     match recording.verdicts.iter().all(|verdict| verdict.holds) {
         true => Ok(()),
-        false => Err(Failure::Reported(1)),
+        false => Err(Failure::Reported),
     }
 }
 

@@ -16,18 +16,7 @@ pub(crate) enum Failure {
     /// The output cannot be written.
     #[error("cannot write the output: {0}")]
     Output(#[from] io::Error),
-    /// The command has reported everything and ends with this exit code.
-    #[error("exit code {0}")]
-    Reported(u8),
-}
-
-impl Failure {
-    /// Returns the exit code, as `--help` lists it.
-    pub(crate) const fn exit_code(&self) -> u8 {
-        match self {
-            Self::Report(_) | Self::Output(_) => 1,
-            Self::Usage(_) => 2,
-            Self::Reported(code) => *code,
-        }
-    }
+    /// The command has reported everything: a limit is violated, or a seed fails.
+    #[error("reported")]
+    Reported,
 }

@@ -32,11 +32,14 @@ fn main() -> ExitCode {
         Err(Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
             ExitCode::SUCCESS
         }
-        Err(Failure::Reported(code)) => ExitCode::from(code),
+        Err(Failure::Reported) => ExitCode::FAILURE,
         Err(failure) => {
             // There is no other place to report a failure of this write.
             let _ = writeln!(io::stderr(), "doorward-sim: {failure}");
-            ExitCode::from(failure.exit_code())
+            match failure {
+                Failure::Usage(_) => ExitCode::from(2),
+                _ => ExitCode::FAILURE,
+            }
         }
     }
 }

@@ -37,7 +37,7 @@ pub(super) struct Convergence {
     /// Longest convergence, and when it began.
     pub(super) longest: Extreme<Duration>,
     /// Duration so far of the shift that was not over at the end.
-    pub(super) unfinished: Option<Duration>,
+    pub(super) unfinished: Duration,
 }
 
 impl Convergence {
@@ -68,7 +68,7 @@ impl Convergence {
             return;
         };
         self.count(since, now);
-        self.unfinished = Some(now.since(since.max(self.settled_after)));
+        self.unfinished = now.since(since.max(self.settled_after));
     }
 
     fn count(&mut self, since: Time, now: Time) {

@@ -63,7 +63,7 @@ impl Watched {
         }
         self.fairness.at_rest += u32::from(convergence::is_rest(unfair, usable));
         for (standing, account) in self.standings.iter().zip(self.accounts.iter_mut()) {
-            account.shortage.note_ideal(ideal.share(standing.wish));
+            account.shortage.ideal += ideal.share(standing.wish);
         }
     }
 
@@ -71,11 +71,10 @@ impl Watched {
     pub(crate) fn note_settled(&mut self, now: Time) {
         let ideal = self.ideal();
         let shares = self.standings.iter().map(|it| ideal.share(it.wish));
-        let usable: f64 = shares.sum();
         let distance = self.distance(&ideal);
         // If nothing can be used, any lease is wrong.
         let of_nothing = if distance > 0.0 { 1.0 } else { 0.0 };
-        let part = part(distance, usable, of_nothing);
+        let part = part(distance, shares.sum(), of_nothing);
         self.fairness.settled_worst.note(part, now);
     }
 

@@ -11,7 +11,7 @@ use doorward_engine::templates::{Algorithm, AlgorithmKind};
 use crate::recording::part;
 
 /// Wish of a client.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Wish {
     /// Amount.
     pub wants: f64,

@@ -3,7 +3,7 @@
 use doorward_engine::time::Time;
 
 use crate::checker::{ROUNDING, Watched};
-use crate::recording::{Checker, Figures, Verdict};
+use crate::recording::{Checker, Figures, Verdict, part};
 use crate::scenario::Limits;
 
 impl Watched {
@@ -11,8 +11,14 @@ impl Watched {
     pub fn figures(&self) -> Figures {
         let (convergence, looks) = (&self.convergence, &self.fairness);
         let shifts = convergence.shifts.max(1) as f64;
-        let unfinished = convergence.unfinished.unwrap_or_default();
+        let averages = &self.averages;
         Figures {
+            // Where nothing was usable or wanted, these are parts of 1.
+            utilisation: part(averages.utilisation, averages.usable_time, 1.0),
+            demand_met: part(averages.got, averages.wanted, 1.0),
+            clients_short: part(averages.short, averages.wanting, 0.0),
+            scarce: part(averages.scarce, averages.time, 0.0),
+            granted_of_capacity: part(averages.granted, averages.time, 0.0),
             peak_of_capacity: self.overshoot.peak,
             peak_with_fallback: self.overshoot.peak_with_fallback,
             peak_of_safe_use: self.safe_use.peak,
@@ -22,16 +28,16 @@ impl Watched {
             shifts: convergence.shifts,
             convergence_max_s: convergence.longest.value.as_secs_f64(),
             convergence_mean_s: convergence.total.as_secs_f64() / shifts,
-            unfinished_s: unfinished.as_secs_f64(),
+            unfinished_s: convergence.unfinished.as_secs_f64(),
             starvation_max_s: self.starvation.longest.value.as_secs_f64(),
             oscillation_per_minute: self.oscillation.per_minute(self.accounts.len()),
             comebacks: self.comebacks.took.len(),
             comeback_median_s: self.comebacks.median(),
             comeback_max_s: self.comebacks.longest.value.as_secs_f64(),
             not_back: self.comebacks.missing,
-            waits: self.waits.parts(self.averages.usable_time),
+            waits: self.waits.parts(averages.usable_time),
             // The world knows all clients, and measures their spread.
-            ..self.averages.figures()
+            ..Figures::default()
         }
     }
 }

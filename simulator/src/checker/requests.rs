@@ -20,10 +20,7 @@ impl Asked {
     pub(crate) fn note(&mut self, now: Time) -> u32 {
         let second = u32::try_from(now.since(Time::ZERO).as_secs()).unwrap_or(u32::MAX);
         if second != self.second {
-            *self = Self {
-                second,
-                requests: 0,
-            };
+            (self.second, self.requests) = (second, 0);
         }
         self.requests += 1;
         self.requests

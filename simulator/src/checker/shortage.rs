@@ -14,25 +14,17 @@ pub(super) struct MissingOverTime {
     pub(super) since: Time,
     wanted: f64,
     got: f64,
-    /// Sum over all looks.
-    ideal: f64,
+    /// Sum of the ideal shares at all looks.
+    pub(super) ideal: f64,
 }
 
 impl MissingOverTime {
     /// Adds the time until now, with these wants and this lease.
     pub(super) fn advance(&mut self, wants: f64, lease: f64, now: Time) {
-        if now <= self.since {
-            return;
-        }
         let time = now.since(self.since).as_secs_f64();
-        self.since = now;
+        self.since = self.since.max(now);
         self.wanted += time * wants;
         self.got += time * wants.min(lease);
-    }
-
-    /// Adds the ideal share at a look.
-    pub(super) fn note_ideal(&mut self, ideal: f64) {
-        self.ideal += ideal;
     }
 
     /// Returns the figures over that many seconds and looks. The caller fills in the names.
@@ -59,11 +51,11 @@ mod tests {
         shortage.advance(10.0, 0.0, at(10));
         assert_eq!(shortage.figures(1.0, 0), ClientFigures::default());
         shortage.advance(10.0, 5.0, at(12));
-        shortage.note_ideal(5.0);
+        shortage.ideal += 5.0;
         // A surplus is not used.
         shortage.advance(10.0, 9.95, at(14));
         shortage.advance(4.0, 5.0, at(18));
-        shortage.note_ideal(4.0);
+        shortage.ideal += 4.0;
         shortage.advance(0.0, 5.0, at(20));
         let figures = shortage.figures(10.0, 2);
         assert!((figures.wanted - 5.6).abs() < 1e-12);

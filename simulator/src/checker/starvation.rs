@@ -59,19 +59,17 @@ impl Starvation {
     fn look(&mut self, algorithm: &Algorithm, capacity: f64, now: Time) -> Vec<(i64, Time)> {
         let by_priority = algorithm.kind == AlgorithmKind::PriorityBands;
         let is_unlimited = algorithm.kind == AlgorithmKind::NoAlgorithm;
-        let sure = |priority: i64| {
-            let part = algorithm.min_shares.get(&priority).copied();
-            part.unwrap_or(0.0) * capacity
+        let sure = |priority: &i64| {
+            let part = algorithm.min_shares.get(priority).filter(|_| by_priority);
+            part.copied().unwrap_or(0.0) * capacity
         };
         let mut left = capacity;
-        if by_priority {
-            for (priority, band) in &self.bands {
-                left -= band.wants.rounded_down().min(sure(*priority));
-            }
+        for (priority, band) in &self.bands {
+            left -= band.wants.rounded_down().min(sure(priority));
         }
         let mut gone = Vec::new();
         for (priority, band) in self.bands.iter_mut().rev() {
-            let sure = if by_priority { sure(*priority) } else { 0.0 };
+            let sure = sure(priority);
             let has_something = is_unlimited || left > capacity * ROUNDING || sure > 0.0;
             if by_priority {
                 left -= (band.wants.rounded_down() - sure).max(0.0);
@@ -104,15 +102,6 @@ impl Watched {
             let first = of.filter_map(|(_, account)| account.hungry_since).min();
             if let Some(first) = first {
                 self.starvation.note_longest(first.max(since), now);
-            }
-        }
-    }
-
-    /// Counts clients without a lease at the end of the run.
-    pub(super) fn end_starvation(&mut self, now: Time) {
-        for (standing, account) in self.standings.iter().zip(self.accounts.iter()) {
-            if let Some(since) = account.hungry_since {
-                self.starvation.note(since, standing.wish.priority, now);
             }
         }
     }

@@ -94,16 +94,6 @@ impl Watched {
         self.waits.replace(wait, Amount::ZERO, missing);
         account.wait = wait;
     }
-
-    /// Recomputes the sums after a change that affects all clients.
-    pub(super) fn weigh_waits(&mut self) {
-        let capacity = self.capacity();
-        self.waits.clear();
-        for (standing, account) in self.standings.iter().zip(self.accounts.iter()) {
-            let missing = standing.missing(&self.algorithm, capacity);
-            self.waits.replace(account.wait, Amount::ZERO, missing);
-        }
-    }
 }
 
 #[cfg(test)]

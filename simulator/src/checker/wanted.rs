@@ -3,49 +3,29 @@
 use doorward_engine::templates::AlgorithmKind;
 use doorward_engine::time::Time;
 
-use crate::checker::ideal::Wish;
-use crate::checker::{ClientStanding, Watched, amount};
+use crate::checker::{Watched, amount};
 
 impl Watched {
     /// Notes changed wants of a client.
     pub fn note_wants(&mut self, client: u32, wants: f64, now: Time) {
         self.accounts[client].asked = wants;
-        self.count_wants(client, wants, now);
-    }
-
-    /// Notes the limit of another template.
-    pub(super) fn note_wants_max(&mut self, wants_max: Option<f64>, now: Time) {
-        if wants_max == self.wants_max {
-            return;
-        }
-        self.wants_max = wants_max;
-        for client in self.accounts.numbers() {
-            self.count_wants(client, self.accounts[client].asked, now);
-        }
-    }
-
-    /// Updates the counted wants of a client.
-    fn count_wants(&mut self, client: u32, wants: f64, now: Time) {
         let wants = self.wants_max.map_or(wants, |most| wants.min(most));
         let standing = self.standings[client];
         let before = standing.wish.wants;
         if wants == before {
             return;
         }
-        let wish = Wish {
-            wants,
-            ..standing.wish
-        };
-        let after = ClientStanding { wish, ..standing };
+        let mut after = standing;
+        after.wish.wants = wants;
         self.replace(client, after, now);
         let capacity = self.capacity();
         self.sums.wishes.replace(amount(before), amount(wants));
         let capped = [before, wants].map(|wants| amount(wants.min(capacity)));
         self.sums.capped.replace(capped[0], capped[1]);
         self.starvation
-            .note_wants(wish.priority, amount(before), amount(wants));
+            .note_wants(standing.wish.priority, amount(before), amount(wants));
         if self.algorithm.kind == AlgorithmKind::PriorityBands
-            || self.starvation.since(wish.priority).is_none()
+            || self.starvation.since(standing.wish.priority).is_none()
         {
             self.look_at_bands(now);
         }

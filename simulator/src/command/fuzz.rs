@@ -39,7 +39,7 @@ pub(crate) fn run(flags: &FuzzFlags) -> Result<(), Failure> {
     super::show_outcome(&outcome.recording, flags.out.as_deref())?;
     match outcome.failure {
         None => Ok(()),
-        Some(_) => Err(Failure::Reported(1)),
+        Some(_) => Err(Failure::Reported),
     }
 }
 
@@ -92,7 +92,7 @@ fn many(flags: &FuzzFlags) -> Result<(), Failure> {
         return Ok(());
     }
     writeln!(out, "{failed} of {count} seeds from {from} fail")?;
-    Err(Failure::Reported(1))
+    Err(Failure::Reported)
 }
 
 /// Writes the failure of a seed, and what a shrunk scenario has left: its size, and the events in it.

@@ -41,19 +41,15 @@ pub(super) fn draw(draft: &mut Draft) {
         draft.put(at, event);
     }
     if chance.happens(0.3) {
-        slow_servers(draft, chance);
-    }
-}
-
-/// Slows the servers' clocks, more so near the root.
-fn slow_servers(draft: &mut Draft, chance: &mut Chance) {
-    let at = draft.some_time(chance);
-    let mut speeds: Vec<f64> = Vec::new();
-    for node in draft.nodes.clone() {
-        let above = node.parent.and_then(|parent| speeds.get(parent));
-        let speed = chance.between(above.copied().unwrap_or(0.9), 1.0);
-        speeds.push(speed);
-        draft.put(at, json!({"drift": node.name, "speed": speed}));
+        // The servers' clocks are slow, more so near the root.
+        let at = draft.some_time(chance);
+        let mut speeds: Vec<f64> = Vec::new();
+        for node in draft.nodes.clone() {
+            let above = node.parent.and_then(|parent| speeds.get(parent));
+            let speed = chance.between(above.copied().unwrap_or(0.9), 1.0);
+            speeds.push(speed);
+            draft.put(at, json!({"drift": node.name, "speed": speed}));
+        }
     }
 }
 

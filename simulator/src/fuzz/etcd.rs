@@ -49,18 +49,14 @@ pub(super) fn draw(draft: &mut Draft) {
     }
     let faults = &mut draft.file.faults;
     if faults.iter().any(|fault| fault["etcd"] == "restored") {
-        keep_running(faults, chance);
-    }
-}
-
-/// Changes a node's master in place of each stop of all its servers, of any part. A candidate of each node runs
-/// while etcd is restored (docs/failures.md): without one, marks are too low.
-fn keep_running(faults: &mut [Value], chance: &mut Chance) {
-    for fault in faults {
-        if let Some(node) = fault["stop"].as_str() {
-            let mut event = change(chance, node);
-            event["at"] = fault["at"].take();
-            *fault = event;
+        // A node's master changes in place of each stop of all its servers, of any part. A candidate of each node runs
+        // while etcd is restored (docs/failures.md): without one, marks are too low.
+        for fault in faults {
+            if let Some(node) = fault["stop"].as_str() {
+                let mut event = change(chance, node);
+                event["at"] = fault["at"].take();
+                *fault = event;
+            }
         }
     }
 }

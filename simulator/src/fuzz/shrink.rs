@@ -28,7 +28,14 @@ pub fn shrink(whole: &WorldFile, failure: &FoundFailure) -> WorldFile {
     }
     let mut step = kept.clients.len() / 2;
     while step > 0 {
-        let fewer = first_clients(&kept, kept.clients.len() - step);
+        // Only the first clients, and the faults that affect them.
+        let mut fewer = kept.clone();
+        let gone = fewer.clients.split_off(kept.clients.len() - step);
+        let is_gone = |whom: &Value| gone.iter().any(|group| group["name"] == whom["of"]);
+        fewer.faults.retain(|fault| {
+            let mut values = fault.as_object().into_iter().flat_map(|it| it.values());
+            !values.any(is_gone)
+        });
         if !fewer.clients.is_empty() && fails(&fewer) {
             kept = fewer;
             step = step.min(kept.clients.len() / 2);
@@ -37,16 +44,4 @@ pub fn shrink(whole: &WorldFile, failure: &FoundFailure) -> WorldFile {
         }
     }
     kept
-}
-
-/// Returns a world with only the first `clients`, and the faults that affect them.
-fn first_clients(whole: &WorldFile, clients: usize) -> WorldFile {
-    let mut file = whole.clone();
-    let gone = file.clients.split_off(clients);
-    let is_gone = |whom: &Value| gone.iter().any(|group| group["name"] == whom["of"]);
-    file.faults.retain(|fault| {
-        let mut values = fault.as_object().into_iter().flat_map(|it| it.values());
-        !values.any(is_gone)
-    });
-    file
 }

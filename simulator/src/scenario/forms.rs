@@ -51,8 +51,7 @@ pub(crate) fn is_within(time: Duration, end: Duration) -> Read<()> {
     if time < end {
         return Ok(());
     }
-    let time = humantime::format_duration(time);
-    let end = humantime::format_duration(end);
+    let [time, end] = [time, end].map(humantime::format_duration);
     let message = format!("is {time}; give a time before the end of the simulation, {end}");
     refuse("", message)
 }
@@ -281,10 +280,9 @@ impl Form for Span {
         };
         match span.map_err(D::Error::custom)? {
             (As(least), As(most)) if least <= most => Ok((least, most)),
-            _ => {
-                let problem = "goes backwards; give the shorter duration first";
-                Err(D::Error::custom(problem))
-            }
+            _ => Err(D::Error::custom(
+                "goes backwards; give the shorter duration first",
+            )),
         }
     }
 }

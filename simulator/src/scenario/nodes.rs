@@ -241,14 +241,13 @@ impl Planting {
 
 /// Finds the nodes of one name, of a key of the tree, or of a word.
 pub(super) fn named(nodes: &[Node], name: &str) -> Read<Vec<usize>> {
-    let all = 0..nodes.len();
     let of = |is_meant: &dyn Fn(&Node) -> bool| -> Vec<usize> {
         let meant = nodes.iter().enumerate().filter(|(_, node)| is_meant(node));
         meant.map(|(place, _)| place).collect()
     };
     let found = match name {
         "leaves" => super::leaves_of(nodes),
-        "all" => all.collect(),
+        "all" => (0..nodes.len()).collect(),
         name => match of(&|node| node.name == name) {
             none if none.is_empty() => of(&|node| node.key == name),
             one => one,

@@ -110,8 +110,7 @@ impl World<'_> {
 
     /// Returns the number of a resource among the watched ones.
     fn watch(&mut self, resource: &ResourceId, settled_after: Time) -> u32 {
-        let known = self.watched.iter().position(|w| w.resource == *resource);
-        if let Some(known) = known {
+        if let Some(known) = self.watched.iter().position(|w| w.resource == *resource) {
             return known as u32;
         }
         // The scenario's reader has checked that every resource has a template at the start.

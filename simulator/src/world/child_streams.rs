@@ -4,7 +4,7 @@
 use doorward_engine::messages::{GetServerCapacity, Via};
 use doorward_engine::node::Node;
 use doorward_engine::node::mastership::Outcome;
-use doorward_replica::{ChildMessage, FromParent, StreamEnd, ToChild};
+use doorward_replica::{FromParent, StreamEnd, ToChild};
 use doorward_session::close_reason::{CloseReason, ConnectionEnd};
 
 use std::time::Duration;
@@ -20,17 +20,6 @@ const BACKLOG_MAX: usize = 64;
 const KEEPALIVE: Duration = Duration::from_secs(30 + 20);
 
 impl World<'_> {
-    /// Opens a stream for a child server.
-    pub(super) fn open_stream(&mut self, line: Line, to: ServerId) {
-        let Some((server, local)) = self.server_at(to) else {
-            return;
-        };
-        let number = server.replica.handle_stream_opened(local);
-        server.streams.insert(number, line);
-        self.send_down(line, FromParent::Opened);
-        self.drive(to);
-    }
-
     /// Notes that a child server has left its connection to a server of its parent, or has ended.
     pub(super) fn leave(&mut self, child: ServerId, above: ServerId) {
         let is_cut = self.is_cut(child.place);
@@ -60,20 +49,6 @@ impl World<'_> {
             }
         }
         self.drive(above);
-    }
-
-    /// Handles a request of a child server on its stream. A request on a closed stream gets no
-    /// answer.
-    pub(super) fn hear_stream(&mut self, line: Line, to: ServerId, request: GetServerCapacity) {
-        self.count_at_server(to.place);
-        let streams = self.server_of(to).map(|server| server.streams.iter());
-        let found = streams.and_then(|mut all| all.find(|(_, of)| **of == line));
-        let found = found.map(|(number, _)| *number);
-        self.input(to, |replica, now| {
-            if let Some(number) = found {
-                replica.handle_stream_message(number, ChildMessage::Request(request), now);
-            }
-        });
     }
 
     /// Answers a child server's request that came as a call of its own.

@@ -17,12 +17,8 @@ impl World<'_> {
     /// Notes a request on a client's stream.
     pub(super) fn note_client_stream(&mut self, to: ServerId, number: u32) {
         let client = &self.clients[number];
-        let (asks, name, process) = (
-            client.asks_on_stream,
-            client.name.clone(),
-            client.incarnation(),
-        );
-        let holder = HolderId::client(name, Some(process));
+        let asks = client.asks_on_stream;
+        let holder = HolderId::client(client.name.clone(), Some(client.incarnation()));
         let Some(server) = self.server_of(to) else {
             return;
         };
@@ -37,10 +33,8 @@ impl World<'_> {
 
     /// Sends a push to a client.
     pub(super) fn push_to_client(&mut self, by: ServerId, to: &HolderId, reply: GetCapacityReply) {
-        let Some(number) = self
-            .server_of(by)
-            .and_then(|it| it.clients.get(to).copied())
-        else {
+        let server = self.server_of(by);
+        let Some(number) = server.and_then(|it| it.clients.get(to).copied()) else {
             return;
         };
         self.note_decision(by, reply.leases.iter().map(|lease| &lease.resource));
@@ -58,21 +52,17 @@ impl World<'_> {
         let now = self.now;
         let client = &mut self.clients[number];
         let local = client.clock.shows(now);
-        let Some(state) = client
-            .state
-            .as_mut()
-            .filter(|_| client.connected == Some(term))
-        else {
+        let state = client.state.as_mut();
+        let Some(state) = state.filter(|_| client.connected == Some(term)) else {
             return;
         };
         let sequences = push.leases.iter().filter_map(|lease| lease.sequence);
         if sequences.into_iter().any(|it| state.is_asking_by(it)) {
             // A stream keeps the order: the answer comes first. It may be lost, so the push is not sent again, which
             // could double it.
-            self.act(now + OVERTAKEN, move |world| {
+            return self.act(now + OVERTAKEN, move |world| {
                 world.handle_push(number, term, push);
             });
-            return;
         }
         state.handle_push(&in_process::response(&push), local);
         self.note(4, number.into(), push.leases.len() as f64);

@@ -184,11 +184,8 @@ impl World<'_> {
         }
         limiter.pass(&client.clock, now);
         // After the heal no client changes its wants.
-        let measured = match self.is_healed {
-            true => None,
-            false => limiter.measure(&client.clock, now),
-        };
-        if let Some(wants) = measured {
+        let measured = (!self.is_healed).then(|| limiter.measure(&client.clock, now));
+        if let Some(wants) = measured.flatten() {
             state.ask(id, wants);
             self.report_wants(number);
             self.step_client(number);
@@ -274,10 +271,28 @@ impl World<'_> {
             }
             // A server whose term has ended does not know the next master.
             RequestResult::Said(Outcome::NotMaster(master)) => {
-                self.handle_not_master(call, &master)
+                // The client asks at once where the answer points, or later.
+                if self.follow_redirect(call, &master)
+                    && let Some(state) = &mut self.clients[number].state
+                {
+                    state.handle_redirect(sequence);
+                }
             }
-            RequestResult::Discovered(by, master, request) => {
-                self.handle_discovered(call, by, &master, request)
+            RequestResult::Discovered(by, master, request) if master.is_master() => {
+                let leases_last = self.leases_last(number);
+                let client = &mut self.clients[number];
+                match client.finder.handle_master(master.epoch(), leases_last) {
+                    Ok(_) => {
+                        client.connected = Some(by);
+                        self.ask_master(number, by, request);
+                    }
+                    Err(lost) => self.handle_dead_end(call, &lost),
+                }
+            }
+            RequestResult::Discovered(_, master, request) => {
+                if self.follow_redirect(call, &master) {
+                    self.find_master(number, request);
+                }
             }
             RequestResult::Released => {}
             RequestResult::Failed => {
@@ -315,10 +330,8 @@ fn note_reported(client: &mut ClientProcess<'_>, request: &Request, local: Time)
     };
     for it in client.uses.iter_mut() {
         let id = it.id();
-        let Some(work) = it.work.as_mut() else {
-            continue;
-        };
-        if let Some(ask) = request.asks.iter().find(|ask| ask.resource == id) {
+        let ask = request.asks.iter().find(|ask| ask.resource == id);
+        if let (Some(work), Some(ask)) = (&mut it.work, ask) {
             let lease = state.resource(id).and_then(|it| it.lease(local));
             work.note_reported(ask.has.map_or(0.0, |has| has.capacity), lease, local);
         }

@@ -21,7 +21,7 @@ use crate::scenario::Scenario;
 use crate::scenario::fault::{Event, Span};
 use crate::world::World;
 use crate::world::agenda::Deed;
-use crate::world::etcd::store::{EtcdStore, StoredLease};
+use crate::world::etcd::store::EtcdStore;
 pub(crate) use crate::world::etcd::watches::KeyWatch;
 use crate::world::message::ServerId;
 
@@ -119,18 +119,16 @@ impl World<'_> {
     /// Ends a lease unless it was renewed.
     pub(super) fn check_lease(&mut self, lease: LeaseId) {
         let now = self.now;
-        let Some(StoredLease {
-            ends, lasts_until, ..
-        }) = self.etcd.store.lease(lease).copied()
-        else {
+        let Some(stored) = self.etcd.store.lease(lease).copied() else {
             return;
         };
-        if ends > now {
-            return self.schedule_lease_check(lease, ends);
+        if stored.ends > now {
+            return self.schedule_lease_check(lease, stored.ends);
         }
         let (least, most) = self.elections;
         let later = (Duration::ZERO, most.saturating_sub(least));
-        let until = lasts_until.unwrap_or_else(|| now + self.etcd.some_time(later));
+        let until = stored.lasts_until;
+        let until = until.unwrap_or_else(|| now + self.etcd.some_time(later));
         self.etcd.store.keep(lease, until);
         if until > now {
             return self.schedule_lease_check(lease, until);

@@ -104,8 +104,7 @@ impl World<'_> {
         for (weight, event) in &fault.choices {
             drawn -= weight;
             if drawn < 0.0 {
-                self.play_event(event);
-                return;
+                return self.play_event(event);
             }
         }
     }
@@ -198,11 +197,9 @@ impl World<'_> {
 
     /// Returns the index of a resource among those that a client uses; without one, the first.
     pub(crate) fn which_of(&self, client: u32, resource: Option<&ResourceId>) -> Option<u32> {
-        let Some(resource) = resource else {
-            return Some(0);
-        };
+        let is_meant = |it: &Use<'_>| resource.is_none_or(|id| it.usage.resource == *id);
         let mut uses = self.clients[client].uses.enumerate();
-        let found = uses.find(|(_, it)| it.usage.resource == *resource);
+        let found = uses.find(|(_, it)| is_meant(it));
         found.map(|(which, _)| which)
     }
 
@@ -373,19 +370,16 @@ impl World<'_> {
         let meant = self.clients.enumerate().filter(|(_, it)| is_meant(it));
         let meant: Vec<u32> = meant.map(|(number, _)| number).collect();
         let (all, many) = (meant.len(), choice.count.min(meant.len()));
-        let mut chosen: Vec<usize> = Vec::with_capacity(many);
+        let mut chosen: Vec<u32> = Vec::with_capacity(many);
         if many * 2 > all {
             let first = self.fault_rng.below(all);
-            chosen.extend((0..many).map(|n| (first + n) % all));
+            chosen.extend(meant.iter().cycle().skip(first).take(many));
         }
         while chosen.len() < many {
-            let client = self.fault_rng.below(all);
-            if !chosen.contains(&client) {
-                chosen.push(client);
-            }
+            let client = meant.get(self.fault_rng.below(all)).copied();
+            chosen.extend(client.filter(|it| !chosen.contains(it)));
         }
-        let chosen = chosen.into_iter();
-        chosen.filter_map(|it| meant.get(it).copied()).collect()
+        chosen
     }
 
     pub(crate) fn names_of(&self, clients: &[u32]) -> String {

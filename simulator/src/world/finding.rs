@@ -36,46 +36,9 @@ impl World<'_> {
         self.send_once(call, move |world| world.serve_call(call, request));
     }
 
-    /// Gives a client the answer about the master.
-    pub(super) fn handle_discovered(
-        &mut self,
-        call: CallId,
-        by: u64,
-        master: &Mastership,
-        request: GetCapacity,
-    ) {
-        let number = call.0;
-        let Some(leases_last) = self.leases_last(number) else {
-            return;
-        };
-        let client = &mut self.clients[number];
-        if master.is_master() {
-            let epoch = master.epoch();
-            match client.finder.handle_master(epoch, leases_last) {
-                Ok(_) => {
-                    client.connected = Some(by);
-                    self.ask_master(number, by, request);
-                }
-                Err(lost) => self.handle_dead_end(call, &lost),
-            }
-        } else if self.follow_redirect(call, master) {
-            self.find_master(number, request);
-        }
-    }
-
-    /// Handles an answer by a server that is not master: the client asks at once where the answer
-    /// points, or later.
-    pub(super) fn handle_not_master(&mut self, call: CallId, master: &Mastership) {
-        if self.follow_redirect(call, master)
-            && let Some(state) = &mut self.clients[call.0].state
-        {
-            state.handle_redirect(call.1);
-        }
-    }
-
     /// Points a client's finder to the master that an answer names. Returns false at a dead end.
-    fn follow_redirect(&mut self, call: CallId, mastership: &Mastership) -> bool {
-        let leases_last = self.leases_last(call.0).unwrap_or_default();
+    pub(super) fn follow_redirect(&mut self, call: CallId, mastership: &Mastership) -> bool {
+        let leases_last = self.leases_last(call.0);
         let client = &mut self.clients[call.0];
         client.connected = None;
         let master = match mastership {
@@ -116,12 +79,13 @@ impl World<'_> {
         }
     }
 
-    /// Returns the time until the last lease of a client ends; `None` if it does not run.
-    fn leases_last(&self, number: u32) -> Option<Duration> {
+    /// Returns the time until the last lease of a client ends.
+    pub(super) fn leases_last(&self, number: u32) -> Duration {
         let client = &self.clients[number];
         let local = client.clock.shows(self.now);
-        let end = client.state.as_ref()?.leases_end(local);
-        Some(end.map_or(Duration::ZERO, |end| end.since(local)))
+        let state = client.state.as_ref();
+        let end = state.and_then(|state| state.leases_end(local));
+        end.map_or(Duration::ZERO, |end| end.since(local))
     }
 
     /// Sends a message of a client's call on a new connection. It arrives once after a delay, or the

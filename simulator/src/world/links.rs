@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use doorward_replica::{FromParent, ToParent};
+use doorward_replica::{ChildMessage, FromParent, ToParent};
 use doorward_session::address::Address;
 use doorward_session::close_reason::ConnectionEnd;
 use doorward_session::parent_session::ConnectionNumber;
@@ -130,7 +130,7 @@ impl World<'_> {
         if self.is_cut(child.place) {
             return self.stall_connection(child, Some(connection));
         }
-        let Some(server) = self.server_of(to) else {
+        let Some((server, local)) = self.server_at(to) else {
             let end = match what {
                 ToParent::Connect { .. } => ConnectionEnd::Unreachable,
                 _ => ConnectionEnd::Failed,
@@ -148,8 +148,22 @@ impl World<'_> {
             ToParent::Open if protocol == Connection::Poll => {
                 FromParent::Closed(ConnectionEnd::Unimplemented)
             }
-            ToParent::Open => return self.open_stream(line, to),
-            ToParent::Send(request) => return self.hear_stream(line, to, request),
+            ToParent::Open => {
+                let number = server.replica.handle_stream_opened(local);
+                server.streams.insert(number, line);
+                self.send_down(line, FromParent::Opened);
+                return self.drive(to);
+            }
+            // A request on a closed stream gets no answer.
+            ToParent::Send(request) => {
+                let found = server.streams.iter().find(|(_, of)| **of == line);
+                if let Some(number) = found.map(|(number, _)| *number) {
+                    let request = ChildMessage::Request(request);
+                    server.replica.handle_stream_message(number, request, local);
+                }
+                self.count_at_server(to.place);
+                return self.drive(to);
+            }
             ToParent::Call(request) => return self.serve_child_call(line, to, &request),
             // The child's process does these without a message.
             ToParent::Close | ToParent::Report(_) => return,

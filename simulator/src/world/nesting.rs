@@ -35,12 +35,11 @@ impl World<'_> {
             return;
         }
         // A clock with another speed may cause errors at any later time.
-        let is_lasting = kind == MarkKind::Clock;
         let leases = self.watched.iter().map(|it| it.algorithm.lease_length);
         let lasts = leases.max().unwrap_or_default() * 2;
-        let until = match is_lasting {
-            true => self.end,
-            false => until.unwrap_or(self.now) + lasts,
+        let until = match kind {
+            MarkKind::Clock => self.end,
+            _ => until.unwrap_or(self.now) + lasts,
         };
         self.nesting.until = self.nesting.until.max(until);
         self.schedule_nesting_check();

@@ -125,11 +125,8 @@ impl World<'_> {
     pub(super) fn release(&mut self, number: u32) {
         let client = &mut self.clients[number];
         let local = client.clock.shows(self.now);
-        let Some(state) = client
-            .state
-            .as_mut()
-            .filter(|it| it.next_step(local) == Step::Release)
-        else {
+        let state = client.state.as_mut();
+        let Some(state) = state.filter(|it| it.next_step(local) == Step::Release) else {
             return;
         };
         let release = state.release();

@@ -186,10 +186,8 @@ impl ServerProcess {
 
     /// Returns the world time at which it next has something to do.
     pub(crate) fn due(&self, clock: &LocalClock) -> Option<Time> {
-        if let Some(until) = self.frozen_until {
-            return Some(until);
-        }
-        self.replica.poll_timeout().map(|at| clock.when(at))
+        let due = self.replica.poll_timeout().map(|at| clock.when(at));
+        self.frozen_until.or(due)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use doorward_engine::messages::ResourceSnapshot;
 use doorward_engine::time::Time;
 
 use crate::checker::Watched;
@@ -70,20 +71,16 @@ impl World<'_> {
                 return NodeSample::default();
             };
             let local = place.clock.shows(self.now);
-            let is_up = !master.is_frozen(self.now);
-            match master.node().resource_snapshot(&watched.resource, local) {
-                Some(snapshot) => NodeSample {
-                    has: snapshot.capacity,
-                    wants: snapshot.wants,
-                    granted: snapshot.granted,
-                    reserved: snapshot.reserved,
-                    is_up,
-                    is_learning: snapshot.learning_remaining.is_some(),
-                },
-                None => NodeSample {
-                    is_up,
-                    ..NodeSample::default()
-                },
+            let snapshot = master.node().resource_snapshot(&watched.resource, local);
+            let found = snapshot.as_ref();
+            let amount = |of: fn(&ResourceSnapshot) -> f64| found.map_or(0.0, of);
+            NodeSample {
+                has: amount(|it| it.capacity),
+                wants: amount(|it| it.wants),
+                granted: amount(|it| it.granted),
+                reserved: amount(|it| it.reserved),
+                is_up: !master.is_frozen(self.now),
+                is_learning: found.is_some_and(|it| it.learning_remaining.is_some()),
             }
         };
         self.places.iter().map(of_place).collect()

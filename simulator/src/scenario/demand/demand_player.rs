@@ -161,11 +161,8 @@ fn value(demand: &Demand, number: u32, now: Duration) -> f64 {
 
 /// The next step of a curve that moves from `start` to `end`, where there is one in any case.
 fn steps_within(now: Duration, from: Duration, end: Duration, every: Duration) -> Option<Duration> {
-    if now >= end {
-        return None;
-    }
     // At `from` itself nothing has changed yet.
-    Some(now.max(from).saturating_add(every).min(end))
+    (now < end).then(|| now.max(from).saturating_add(every).min(end))
 }
 
 fn walked(wants: f64, (least, most): (f64, f64), chance: &mut Chance) -> f64 {

@@ -142,8 +142,7 @@ impl World<'_> {
         follow.known = Some(Arc::clone(&view));
         if let Some(asked) = asked {
             follow.heard_at = asked;
-            let was_away = std::mem::replace(&mut follow.is_away, false);
-            if was_away {
+            if std::mem::take(&mut follow.is_away) {
                 self.change_contact(id, asked, false);
             }
         }

@@ -20,8 +20,7 @@ impl World<'_> {
         let leader = self.leader(number);
         let place = &mut self.places[number];
         if place.slots.len() == 1 {
-            self.take_down(number, 0, until);
-            return;
+            return self.take_down(number, 0, until);
         }
         if length.is_some() {
             place.unable_until = place.unable_until.max(until);
@@ -56,22 +55,17 @@ impl World<'_> {
 
     /// Makes a node's master hand over, if there is one.
     pub(super) fn elect(&mut self, node: &NodeChoice) {
-        let now = self.now;
         let number = self.choose(node);
         let text = format!("{} holds an election", self.places[number].name);
         self.mark(None, MarkKind::Elect, text);
-        let server = self.leader(number).and_then(|id| self.server_of(id));
-        let Some(server) = server else {
-            return;
-        };
-        let id = server.id;
-        if server.candidacy.is_none() {
-            self.take_down_server(id, now);
-        } else {
+        let is_alone = self.places[number].slots.len() == 1;
+        match self.leader(number) {
+            Some(id) if is_alone => self.take_down_server(id, self.now),
             // It resigns and ends, and another process starts in its place.
-            self.handle_news(id, move |world| {
+            Some(id) => self.handle_news(id, move |world| {
                 world.input_candidate(id, Candidate::handle_resign);
-            });
+            }),
+            None => {}
         }
     }
 
