@@ -3,7 +3,8 @@
 use rustls::{CertificateError, Error};
 use webpki::Error as Problem;
 
-use crate::keys::OTHERS;
+/// Kinds of the keys of others whose signatures ring verifies.
+pub(crate) const KINDS: &str = "RSA of 2048 to 8192 bits, ECDSA P-256 or P-384, and Ed25519";
 
 const ENDED: &str = "it has ended";
 const EARLY: &str = "it does not begin yet";
@@ -68,6 +69,6 @@ pub(crate) fn words(problem: &Problem) -> String {
 
 pub(crate) fn signature() -> String {
     format!(
-        "its signature is of a kind that is not taken; taken are SHA-256 and SHA-384, by RSA also SHA-512, with keys of {OTHERS}"
+        "its signature is of a kind that is not taken; taken are SHA-256 and SHA-384, by RSA also SHA-512, with keys of {KINDS}"
     )
 }

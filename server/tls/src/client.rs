@@ -1,11 +1,8 @@
 //! Connections to servers by TLS.
 
-use std::future::Future;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
 use doorward_files::Reloading;
 use http::Uri;
@@ -20,7 +17,6 @@ use tonic::metadata::{Ascii, MetadataValue};
 use tonic::service::Interceptor;
 use tonic::transport::Endpoint;
 use tonic::{Request, Status};
-use tower_service::Service;
 use webpki::KeyUsage;
 
 use crate::alerting::{Alerting, LastAlert};
@@ -178,47 +174,28 @@ impl Interceptor for Bearer {
     }
 }
 
-/// Makes the connections of a channel.
-#[derive(Clone, Debug)]
-pub(crate) struct Connector(pub(crate) ClientTls);
-
-impl Service<Uri> for Connector {
-    type Response = TokioIo<Alerting>;
-    type Error = io::Error;
-    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, io::Error>> + Send>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), io::Error>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, server: Uri) -> Self::Future {
-        let Self(tls) = self.clone();
-        tls.last_alert.clear();
-        Box::pin(async move {
-            let host = server.host().unwrap_or_default();
-            let host = host
-                .trim_start_matches('[')
-                .trim_end_matches(']')
-                .to_owned();
-            let port = server.port_u16().unwrap_or(443);
-            let refreshed = move || {
-                // The log says why the files are not in force.
-                let _ = tls.credentials.refresh();
-                tls.credentials.current()
-            };
-            let credentials = spawn_blocking(refreshed).await.map_err(io::Error::other)?;
-            let name = ServerName::try_from(host.clone()).map_err(io::Error::other)?;
-            let socket = TcpStream::connect((host, port)).await?;
-            socket.set_nodelay(true)?;
-            let connector = TlsConnector::from(Arc::clone(&credentials.config));
-            let connected = connector.connect(name, socket).await;
-            Ok(TokioIo::new(Alerting {
-                stream: connected.map_err(explained)?,
-                last: tls.last_alert,
-                has_read: false,
-            }))
-        })
-    }
+/// Connects a channel to a server.
+pub(crate) async fn connect(tls: ClientTls, server: Uri) -> io::Result<TokioIo<Alerting>> {
+    tls.last_alert.clear();
+    let host = server.host().unwrap_or_default();
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    let last = tls.last_alert.clone();
+    let refreshed = move || {
+        // The log says why the files are not in force.
+        let _ = tls.credentials.refresh();
+        tls.credentials.current()
+    };
+    let credentials = spawn_blocking(refreshed).await.map_err(io::Error::other)?;
+    let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other)?;
+    let socket = TcpStream::connect((host, server.port_u16().unwrap_or(443))).await?;
+    socket.set_nodelay(true)?;
+    let connector = TlsConnector::from(Arc::clone(&credentials.config));
+    let connected = connector.connect(name, socket).await;
+    Ok(TokioIo::new(Alerting {
+        stream: connected.map_err(explained)?,
+        last,
+        has_read: false,
+    }))
 }
 
 /// Returns the error of a handshake with its usual cause.

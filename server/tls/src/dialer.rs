@@ -3,9 +3,11 @@
 use tonic::transport::{Channel, Endpoint};
 #[cfg(feature = "tls")]
 use tonic::{service::interceptor::InterceptedService, transport};
+#[cfg(feature = "tls")]
+use tower::service_fn;
 
 #[cfg(feature = "tls")]
-use crate::client::{Bearer, ClientTls, Connector, encrypted};
+use crate::client::{Bearer, ClientTls, connect, encrypted};
 
 /// Way to servers. The default is without TLS.
 #[derive(Clone, Debug, Default)]
@@ -59,9 +61,12 @@ impl Dialer {
 
     /// Returns a channel that connects at its first call. The scheme of the endpoint has no effect.
     pub fn channel(&self, endpoint: &Endpoint) -> Dialed {
-        let channel = match &self.tls {
+        let channel = match self.tls.clone() {
             None => endpoint.connect_lazy(),
-            Some(tls) => encrypted(endpoint).connect_with_connector_lazy(Connector(tls.clone())),
+            Some(tls) => {
+                let connector = service_fn(move |server| connect(tls.clone(), server));
+                encrypted(endpoint).connect_with_connector_lazy(connector)
+            }
         };
         InterceptedService::new(channel, self.bearer())
     }
@@ -72,10 +77,10 @@ impl Dialer {
     ///
     /// If there is no connection.
     pub async fn connect(&self, endpoint: &Endpoint) -> Result<Dialed, transport::Error> {
-        let channel = match &self.tls {
+        let channel = match self.tls.clone() {
             None => endpoint.connect().await?,
             Some(tls) => {
-                let connector = Connector(tls.clone());
+                let connector = service_fn(move |server| connect(tls.clone(), server));
                 encrypted(endpoint)
                     .connect_with_connector(connector)
                     .await?

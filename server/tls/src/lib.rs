@@ -20,8 +20,6 @@ pub mod http_port;
 #[cfg(feature = "identity")]
 pub mod identity;
 #[cfg(feature = "tls")]
-mod keys;
-#[cfg(feature = "tls")]
 mod own;
 #[cfg(feature = "tls")]
 pub mod pem;

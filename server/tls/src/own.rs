@@ -13,8 +13,11 @@ use rustls_pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
 use tracing::warn;
 use webpki::{EndEntityCert, KeyUsage, anchor_from_trusted_cert};
 
-use crate::keys::{OWN, dotted, kind};
 use crate::{TlsError, causes, pem, provider};
+
+/// Kinds of a program's own key that ring takes.
+const KINDS: &str =
+    "RSA of 2048, 3072 or 4096 bits with the exponent 65537, ECDSA P-256 or P-384, and Ed25519";
 
 /// Reads a certificate for `usage`, and its key. `former`: the chain in force.
 ///
@@ -47,18 +50,13 @@ pub(crate) fn of(
         Some((problem, _)) => return Err(TlsError::content(certificate, problem)),
         None => {}
     }
-    let kind = kind(private.secret_der());
     let pair = CertifiedKey::from_der(chain, private, &provider());
     let pair = pair.map_err(|error| {
-        let name = &kind.name;
         let problem = match error {
-            Error::InconsistentKeys(_) => {
-                format!("the key ({name}) is not that of {certificate:?}")
-            }
-            _ if kind.is_own => format!(
-                "the key ({name}) is invalid: it is cut, has no public part, or parts that do not fit each other"
+            Error::InconsistentKeys(_) => format!("the key is not that of {certificate:?}"),
+            _ => format!(
+                "the key is cut, has no public part, or is of a kind that is not taken; taken are {KINDS}"
             ),
-            _ => format!("the key is {name}, which is not taken; taken are {OWN}"),
         };
         TlsError::content(key, problem)
     });
@@ -87,26 +85,8 @@ fn invalid(chain: &[CertificateDer<'_>], usage: KeyUsage) -> Option<(String, boo
         Problem::UnknownIssuer | Problem::InvalidSignatureForPublicKey => {
             "no certificate that follows in it has signed the first one".to_owned()
         }
-        Problem::UnsupportedCriticalExtension => {
-            let critical = critical(first).unwrap_or_default();
-            format!("{} ({critical})", causes::words(&problem))
-        }
         _ => causes::words(&problem),
     };
     let always = !is_parsed || matches!(problem, Problem::RequiredEkuNotFoundContext(_));
     Some((format!("the certificate is invalid: {words}"), always))
-}
-
-/// Returns the number of the first critical extension that is not taken.
-fn critical(certificate: &[u8]) -> Option<String> {
-    let heads = certificate.windows(2).enumerate();
-    let mut ids = heads.filter_map(|(at, head)| {
-        let [0x06, length] = *head else { return None };
-        let (id, rest) = certificate.get(at + 2..)?.split_at_checked(length.into())?;
-        // True, and the bytes of its value.
-        rest.starts_with(b"\x01\x01\xff\x04").then_some(id)
-    });
-    // The ones that `causes` names.
-    ids.find(|id| !matches!(id, [0x55, 0x1d, 15 | 17 | 19 | 30 | 31 | 37]))
-        .map(dotted)
 }

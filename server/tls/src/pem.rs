@@ -4,10 +4,10 @@ use std::path::Path;
 
 use rustls::RootCertStore;
 use rustls_pki_types::pem::{self, PemObject};
-use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+use rustls_pki_types::{CertificateDer, PrivateKeyDer, TrustAnchor};
 
-use crate::TlsError;
-use crate::keys::{OTHERS, kind};
+use crate::causes::KINDS;
+use crate::{TlsError, provider};
 
 /// A file that was read.
 #[derive(Clone, Copy, Debug)]
@@ -91,13 +91,18 @@ pub(crate) fn roots(file: PemFile<'_>) -> Result<Roots, TlsError> {
         let added = roots.add(authority.clone());
         added.map_err(|_| TlsError::content(path, "it has an invalid X.509 certificate"))?;
     }
-    for anchor in &roots.roots {
-        let kind = kind(&anchor.subject_public_key_info);
-        if !kind.is_verified {
-            let name = kind.name;
-            let problem = format!("the key of an authority is {name}; taken are {OTHERS}");
-            return Err(TlsError::content(path, problem));
-        }
+    let algorithms = provider().signature_verification_algorithms.all;
+    let is_taken = |anchor: &TrustAnchor<'_>| {
+        // Two bytes precede the identifier of the algorithm.
+        let id = anchor.subject_public_key_info.get(2..).unwrap_or_default();
+        algorithms
+            .iter()
+            .any(|it| id.starts_with(&it.public_key_alg_id()))
+    };
+    if !roots.roots.iter().all(is_taken) {
+        let problem =
+            format!("the key of an authority is of a kind that is not taken; taken are {KINDS}");
+        return Err(TlsError::content(path, problem));
     }
     Ok((authorities, roots))
 }
