@@ -244,7 +244,7 @@ fn division(short: &Step<'_>, glob: Option<&str>) -> (String, String) {
     let (resource, node) = (short.resource, &short.place.node);
     let [want, has] = [resource.wants, resource.capacity].map(number);
     let glob = glob.unwrap_or("of the resource");
-    let less = format!("or less demand: doorward top {}", resource.resource_id);
+    let less = format!("or less demand: doorward status {}", resource.resource_id);
     let or = match resource.algorithm() {
         "STATIC" => String::new(),
         "PRIORITY_BANDS" => format!(", a higher priority, {less}"),

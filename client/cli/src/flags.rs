@@ -26,7 +26,6 @@ Examples:
   doorward status example/fair            every lease on a resource, and why it is what it is
   doorward status --limits                what the server takes on at most, and how full that is
   doorward tree                           all servers below the one asked, and how they are
-  doorward top                            which resources are short of capacity, live
   doorward explain example/fair web-1     why a client has no more, through the whole tree
   doorward nodes --etcd-endpoints http://etcd-0:2379
                                           all nodes in etcd, their masters and servers
@@ -160,18 +159,6 @@ pub(crate) enum Command {
         /// Adds what each server wants and gets of this resource.
         #[arg(value_parser = NonEmptyStringValueParser::new())]
         resource: Option<String>,
-    },
-    /// Show which resources are short of capacity, the worst first; with a resource, its holders.
-    ///
-    /// On a terminal it reads the master again each second, until Ctrl-C. A resource or holder is short by the part of its
-    /// wants that is not granted.
-    Top {
-        /// Holders of this resource, instead of resources.
-        #[arg(value_parser = NonEmptyStringValueParser::new())]
-        resource: Option<String>,
-        /// Print once, also on a terminal.
-        #[arg(long)]
-        once: bool,
     },
     /// Record the demand of all clients as a trace for `doorward-sim replay`, to standard output.
     ///

@@ -25,7 +25,6 @@ mod release;
 mod rules;
 mod status;
 mod templates;
-mod top;
 mod tree;
 mod watch;
 mod whoami;
@@ -75,6 +74,12 @@ fn run() -> Result {
     if let Some(variable) = unreadable_variable() {
         return Err(Failure::Usage(format!("{variable} is not UTF-8")));
     }
+    run_with_room()
+}
+
+/// A function of its own, since it takes room itself.
+#[inline(never)]
+fn run_with_room() -> Result {
     let mut flags = flags::parse()?;
     output::set_up(&mut flags.common);
     let Flags { common, command } = flags;
@@ -98,7 +103,6 @@ async fn run_command(common: &Common, command: Command) -> Result {
         Command::Release { client, resources } => release::run(common, &client, &resources).await,
         Command::Status(status) => status::run(common, &status).await,
         Command::Tree { resource } => tree::run(common, resource.as_deref()).await,
-        Command::Top { resource, once } => top::run(common, resource.as_deref(), once).await,
         Command::Record(record) => record::run(common, &record).await,
         Command::Explain { resource, client } => explain::run(common, &resource, &client).await,
         Command::Context(flags) => context::run(common, &flags),

@@ -1,4 +1,4 @@
-//! Tables of resources and of leases, for `doorward status` and `doorward top`.
+//! Tables of resources and of leases, for `doorward status`.
 
 use std::io::{self, Write};
 

@@ -1,4 +1,4 @@
-//! `tree`, `explain`, `top` and `status --client`: what is known of all servers, and of one client.
+//! `tree`, `explain` and `status --client`: what is known of all servers, and of one client.
 
 use doorward_proto::admin::v1::{
     ChildServerStatus, ChildStatus, GetStatusRequest, LeaseStatus, OwnLeaseStatus, ParentStatus,
@@ -216,7 +216,7 @@ fn a_client_is_explained_from_the_template_to_its_number() {
         ),
         "  client web-1: 30 of 70 for 9s, share 30, reserved 30: fair share: 30 per client",
         "limited by: the division at root: its holders want 230 of 100",
-        "what helps: a larger capacity in the template shar*, or less demand: doorward top shared",
+        "what helps: a larger capacity in the template shar*, or less demand: doorward status shared",
         "not asked: old: address unknown: it is of an earlier release, or has none; its parent grants it 40 for 3 clients",
     ];
     assert_eq!(text.lines().collect::<Vec<_>>(), expected, "{text}");
@@ -346,55 +346,13 @@ fn a_missing_template_a_broken_link_and_a_cut_demand_are_named_before_the_divisi
 #[test]
 fn a_server_without_a_master_says_so_instead_of_knowing_nothing() {
     let server = FakeServer::with(|play| play.master = Master::Unknown);
-    for arguments in [&["top"][..], &["explain", "shared", "web"]] {
-        let output = run(&server.address, arguments);
-        check_failure(&output, 1, "no master is known at fake");
-    }
-    for arguments in [&["tree", ""][..], &["top", ""], &["explain", "", "web"]] {
+    let output = run(&server.address, &["explain", "shared", "web"]);
+    check_failure(&output, 1, "no master is known at fake");
+    for arguments in [&["tree", ""][..], &["explain", "", "web"]] {
         check_exit(&run(&server.address, arguments), 2);
     }
     let output = run(&server.address, &["status", "--client", "a\nb"]);
     check_failure(&output, 1, r"no client a\u{a}b holds");
-}
-
-#[test]
-fn top_lists_the_worst_first() {
-    let named = |id: &str, wants| ResourceStatus {
-        resource_id: id.to_owned(),
-        ..resource(100.0, wants)
-    };
-    let server = FakeServer::with(|play| {
-        play.resources = vec![named("a", 100.0), named("b", 120.0), named("c", 300.0)];
-        play.resources[1].leases = vec![lease("small", 20.0, 19.0), lease("large", 90.0, 50.0)];
-    });
-    let text = printed(&server.address, &["top"]);
-    assert!(
-        text.starts_with(&format!("fake {}, ", server.address)),
-        "{text}"
-    );
-    assert!(
-        text.lines()
-            .next()
-            .unwrap()
-            .ends_with(": 2 of 3 resources are short"),
-        "{text}"
-    );
-    let ids: Vec<&str> = text.lines().skip(3).map(|line| &line[..1]).collect();
-    assert_eq!(ids, ["c", "b", "a"]);
-    assert!(text.lines().nth(3).unwrap().ends_with("66.7 %"), "{text}");
-    assert_eq!(
-        printed(&server.address, &["top", "-o", "name"]),
-        "c\nb\na\n"
-    );
-    let text = printed(&server.address, &["top", "b", "--once"]);
-    let names: Vec<&str> = text.lines().skip(3).map(|line| &line[..5]).collect();
-    assert_eq!(names, ["large", "small"], "{text}");
-    check_exit(&run(&server.address, &["top", "nothing"]), 1);
-    let gone = FakeServer::start(root(vec![child_server("eu", None, "gone")]));
-    let said = "\neu: GONE for 1m 20s; its leases last 12s more; its clients count no longer than \
-                its leases\n";
-    let text = printed(&gone.address, &["top"]);
-    assert!(text.contains(said), "{text}");
 }
 
 #[test]

@@ -9,6 +9,7 @@
 //!
 //! All amounts are whole numbers up to 10^15. A sum is exact.
 
+mod headroom;
 mod view;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -352,87 +353,6 @@ impl Granter {
         });
         // The unreported amount includes it.
         self.unreported = self.unreported.saturating_sub(raised.unwrap_or_default());
-    }
-
-    /// Returns the headroom that an account gets if so much of the total may be out, and what limits it.
-    fn headroom(&self, id: &AccountId, out_max: u64) -> Option<(u64, LimitedBy)> {
-        let account = self.accounts.get(id)?;
-        let remains = self.total.saturating_sub(self.base());
-        let divided = match account.streams && !self.is_below {
-            true => remains.div_ceil(4),
-            false => remains,
-        };
-        let level = self.needs.level_for(divided as f64);
-        let need = account.need.wants().get() as u64;
-        let share = (account.need.at(level) as u64).min(need);
-        let others = self.all_reserved() - u128::from(account.reserved);
-        let free = u128::from(out_max).saturating_sub(others + u128::from(account.taken));
-        let free = narrow(free);
-        let least = self.least_of(account);
-        let gets = share.min(free);
-        let gets = if least <= free { gets.max(least) } else { gets };
-        Some(match gets {
-            gets if gets >= need => (gets, LimitedBy::Wants),
-            gets if gets < least => (0, LimitedBy::Others),
-            gets if gets < share => (gets, LimitedBy::Others),
-            gets => (gets, LimitedBy::Share),
-        })
-    }
-
-    /// The smallest headroom that is of any use to a holder, as far as it counts. That of a server is for one call of a
-    /// client, beside what its other clients have.
-    fn least_of(&self, account: &Account) -> u64 {
-        match &account.need {
-            Demand::Client { claim, .. } => {
-                let need = claim.wants.get() as u64;
-                account.least.min(need).min(self.largest_call)
-            }
-            Demand::Server(_) => account.least,
-        }
-    }
-
-    fn waits_for_mark(&self, id: &AccountId) -> bool {
-        let gets = |out_max| self.headroom(id, out_max).map(|(gets, _)| gets);
-        gets(self.confirmed) < gets(self.total)
-    }
-
-    /// Sets the headroom of an account, which may raise what is reserved for it.
-    fn decide(&mut self, id: &AccountId) -> Option<Answer> {
-        let (wanted, _) = self.headroom(id, self.total)?;
-        let (gets, limited_by) = self.headroom(id, self.confirmed)?;
-        let before = self.all_reserved();
-        self.change(id, |account| {
-            account.ceiling = account.taken + gets;
-            account.rising = wanted.saturating_sub(gets);
-            account.reserved = account.reserved.max(account.ceiling);
-            account.limited_by = limited_by;
-        });
-        if limited_by != LimitedBy::Wants {
-            self.is_waited_for = true;
-            let missing = self.accounts.get(id).and_then(|account| {
-                let least = self.least_of(account);
-                let own = account.reserved - account.taken;
-                (gets < least).then(|| least.saturating_sub(own))
-            });
-            self.least = self.least.into_iter().chain(missing).min();
-        }
-        debug_assert!(
-            self.all_reserved() <= before.max(u128::from(self.confirmed)),
-            "more than there is"
-        );
-        self.last_answer(id)
-    }
-
-    /// Returns what was decided last, or what is taken if that is more.
-    fn last_answer(&self, id: &AccountId) -> Option<Answer> {
-        let account = self.accounts.get(id)?;
-        Some(Answer {
-            ceiling: account.ceiling.max(account.taken),
-            taken: account.taken,
-            share: account.ceiling.max(account.taken) + account.rising,
-            sequence: account.newest,
-            limited_by: account.limited_by,
-        })
     }
 
     fn all_reserved(&self) -> u128 {

@@ -14,9 +14,6 @@ use crate::time::Time;
 /// Longest time of a resignation, all attempts together.
 const RESIGN_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Longest time of one attempt to resign.
-pub(super) const RESIGN_ATTEMPT: Duration = Duration::from_millis(300);
-
 impl Candidate {
     /// Abandons the request in flight, and starts to give back its lease and keys.
     pub(super) fn begin_to_resign(&mut self, now: Time) {

@@ -1,13 +1,17 @@
 //! A step: the requests of a candidate after a possible change, one after the other. It begins with the known state:
 //! its lease, the view of the node's keys, and the time.
 
+use std::time::Duration;
+
 use super::phase::{EtcdLease, HeldMastership};
 use super::report::{ElectionReport, LossReason};
-use super::resigning::RESIGN_ATTEMPT;
 use super::store::{EtcdEntry, EtcdKey, EtcdRequest, Op, OpId, Registration, TermRecord};
 use super::transactions::{self, CreatedKey};
 use super::{Candidate, CandidateAction, NextTemplates, term};
 use crate::time::Time;
+
+/// Longest time of one attempt to resign.
+const RESIGN_ATTEMPT: Duration = Duration::from_millis(300);
 
 /// Activity of a candidate.
 #[derive(Debug)]
