@@ -137,10 +137,8 @@ impl BudgetLimiter {
         let short = match reserved {
             Ok(()) => {
                 if slot.is_observed {
-                    self.handle
-                        .shared
-                        .hooks
-                        .admitted(self.resource_id(), cost.as_f64());
+                    let hooks = &self.handle.shared.hooks;
+                    hooks.admitted(self.resource_id(), cost.as_f64());
                 }
                 // Of the window it is settled in, as a time.
                 let turn = Moment::ORIGIN.after(Duration::from_nanos(turn));

@@ -51,7 +51,7 @@ impl Account {
 }
 
 /// A client's accounts of one budget in one window.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct BudgetHolder {
     book: u64,
     /// Ordered by their last answers; the last one is that of the newest answer.
@@ -81,23 +81,10 @@ pub struct BudgetHolder {
 
 impl BudgetHolder {
     /// Holds nothing yet. `book` is a random number above 0.
-    pub const fn new(book: u64) -> Self {
+    pub fn new(book: u64) -> Self {
         Self {
             book,
-            accounts: Vec::new(),
-            granted_by: None,
-            window: None,
-            ends_at: None,
-            turn: 0,
-            answered: 0,
-            granted: 0,
-            is_short: false,
-            said: (0, 0),
-            heard: (0, 0),
-            in_vain: None,
-            asked_early: false,
-            used: (0, 0, Time::ZERO),
-            soft: false,
+            ..Self::default()
         }
     }
 

@@ -13,7 +13,7 @@ mod streams;
 mod unleased;
 
 pub use budgets::Amounts;
-pub(crate) use budgets::{Kind, Left, Refused};
+pub(crate) use budgets::{Kind, Refused};
 pub use changes::Changes;
 pub(crate) use streams::Part;
 pub use unleased::Whole;

@@ -64,22 +64,13 @@ struct Root {
     marked_before: Option<UnixMillis>,
 }
 
-/// A root's knowledge of its predecessors' grants in the present window.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Inherited {
-    /// The newest window of which there is a mark in the store, and the mark; or the present one. None: this server keeps
-    /// no marks of these windows.
-    pub(crate) mark: Option<(Window, u64)>,
-    /// Whether there may be more than that: any amount.
-    pub(crate) is_unknown: bool,
-}
-
 impl Budget {
-    /// Makes a budget of a root.
+    /// Makes a budget of a root. `mark`: the newest window of which there is a mark in the store, and the mark, or the
+    /// present window; none if this server keeps no marks of these windows. `is_unknown`: any amount may be out in it.
     pub(crate) fn of_root(
         id: ResourceId,
         template: Arc<Template>,
-        inherited: Inherited,
+        (mark, is_unknown): (Option<(Window, u64)>, bool),
         mastership: MastershipId,
         caller: CallerSlot,
         at: UnixMillis,
@@ -87,14 +78,14 @@ impl Budget {
         let algorithm = Arc::clone(&template.algorithm);
         let terms = algorithm.budget.as_ref();
         let present = || terms.map_or(Window::LIFETIME, |it| it.period.at(at));
-        let (window, mark) = inherited.mark.unzip();
+        let (window, mark) = mark.unzip();
         let window = window.unwrap_or_else(present);
         let capacity = capacity_of(&template);
         let book = match mark {
             Some(_) => node_book(&id),
             None => mastership.get(),
         };
-        let unreported = match inherited.is_unknown {
+        let unreported = match is_unknown {
             true => capacity,
             false => mark.unwrap_or(0),
         };
@@ -343,10 +334,7 @@ impl Budget {
 
     /// Returns the mark to write now.
     pub(crate) fn mark_due(&self) -> Option<u64> {
-        let Source::Root(Root {
-            mark: Some(mark), ..
-        }) = &self.source
-        else {
+        let Source::Root(root) = &self.source else {
             return None;
         };
         let needs = self.granter.needs().total_wants() as u64;
@@ -354,21 +342,23 @@ impl Budget {
             .granter
             .reserved()
             .max(self.granter.base().saturating_add(needs));
-        mark.due(out, self.granter.total())
+        root.mark?.due(out, self.granter.total())
     }
 
     /// Begins to write the mark. Returns it, and whether there is one in the store.
     pub(crate) fn send_mark(&mut self) -> Option<(u64, bool)> {
         let due = self.mark_due()?;
-        let Source::Root(Root {
-            mark: Some(mark), ..
-        }) = &mut self.source
-        else {
-            return None;
-        };
+        let mark = self.mark_mut()?;
         let was_there = mark.confirmed() > 0;
         mark.send(due);
         Some((due, was_there))
+    }
+
+    fn mark_mut(&mut self) -> Option<&mut BudgetMark> {
+        match &mut self.source {
+            Source::Root(root) => root.mark.as_mut(),
+            Source::Parent(_) => None,
+        }
     }
 
     /// Returns the start of a window that is over, and whose mark is to be removed.
@@ -381,10 +371,7 @@ impl Budget {
 
     /// Notes that the mark is in the store.
     pub(crate) fn note_mark_written(&mut self) {
-        if let Source::Root(Root {
-            mark: Some(mark), ..
-        }) = &mut self.source
-        {
+        if let Some(mark) = self.mark_mut() {
             mark.note_written();
         }
     }

@@ -189,13 +189,6 @@ pub fn typed_span(span: Duration) -> String {
     humantime::format_duration(rounded).to_string()
 }
 
-/// Formats a moment of the wall clock: `2026-11-21 04:53:31 UTC`.
-pub fn moment(since_epoch: Duration) -> String {
-    let time = std::time::UNIX_EPOCH + Duration::from_secs(since_epoch.as_secs());
-    let text = humantime::format_rfc3339_seconds(time).to_string();
-    text.replace('T', " ").replace('Z', " UTC")
-}
-
 /// Formats a span of time in its two largest units: `1 h 5 min`, `3 min 20 s`, `2.5 s`, `40 ms`.
 pub fn seconds(seconds: f64) -> String {
     if !seconds.is_finite() || seconds < 0.0 {

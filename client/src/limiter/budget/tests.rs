@@ -20,6 +20,30 @@ struct Played {
     now: Time,
 }
 
+/// Returns the answer of an event.
+fn answer(with: &Value, number: u64) -> BudgetAnswer {
+    let book = with["book"].as_str().unwrap();
+    let start = with["window"].as_i64().unwrap();
+    BudgetAnswer {
+        state: BudgetState {
+            granter_book: book[1..].parse().unwrap(),
+            window: Window {
+                start,
+                ..Window::LIFETIME
+            },
+            ends_in: with["ends_in_ms"].as_u64().map(Duration::from_millis),
+            total: 0,
+            known_taken: 0,
+            soft: false,
+        },
+        ceiling: with["ceiling"].as_u64().unwrap(),
+        granted_by: None,
+        limited_by: None,
+        sent_at: Time::ZERO,
+        number,
+    }
+}
+
 impl Played {
     fn new() -> Self {
         Self {
@@ -55,26 +79,7 @@ impl Played {
                 said
             }
             "answer" => {
-                let book = with["book"].as_str().unwrap();
-                let start = with["window"].as_i64().unwrap();
-                let answer = BudgetAnswer {
-                    state: BudgetState {
-                        granter_book: book[1..].parse().unwrap(),
-                        window: Window {
-                            start,
-                            ..Window::LIFETIME
-                        },
-                        ends_in: with["ends_in_ms"].as_u64().map(Duration::from_millis),
-                        total: 0,
-                        known_taken: 0,
-                        soft: false,
-                    },
-                    ceiling: number("ceiling"),
-                    granted_by: None,
-                    limited_by: None,
-                    sent_at: Time::ZERO,
-                    number: self.holder.answered() + 1,
-                };
+                let answer = answer(with, self.holder.answered() + 1);
                 let applied = number("sequence") == self.newest && self.holder.answer(&answer);
                 match applied {
                     true => json!({"applied": true, "remaining": self.holder.left(self.now)}),

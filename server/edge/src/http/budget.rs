@@ -4,19 +4,18 @@
 //! repeated request counts once. A reservation that is not ended within its time counts as estimated. Programs of one
 //! identity share their keys.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use doorward_engine::messages::AMOUNT_MAX;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
+use serde_json::{Value, json};
 
 use super::peer::Peer;
 use super::problem::{Body, Problem};
-use crate::caller::{Amounts, Caller, Kind, Left, Refused};
+use crate::caller::{Amounts, Caller, Kind, Refused};
 use crate::clock;
 use crate::edge::Edge;
 
@@ -39,18 +38,10 @@ pub(super) struct ReserveForm {
     /// Absent: the answer has one.
     key: Option<String>,
     budgets: Amounts,
-    #[serde(default = "default_wait")]
-    wait_seconds: f64,
-    #[serde(default = "default_lasts")]
-    lasts_seconds: f64,
-}
-
-const fn default_wait() -> f64 {
-    1.0
-}
-
-const fn default_lasts() -> f64 {
-    600.0
+    /// Absent: a second.
+    wait_seconds: Option<f64>,
+    /// Absent: ten minutes.
+    lasts_seconds: Option<f64>,
 }
 
 /// Body of its end. A budget that is not named used what was reserved.
@@ -69,33 +60,15 @@ pub(super) struct RefundForm {
     key: String,
 }
 
-/// A reservation as a body.
-#[derive(Debug, Serialize)]
-pub(super) struct Reserved {
-    key: String,
-    budgets: BTreeMap<String, Left>,
-}
-
-/// Amounts of a reservation that count.
-#[derive(Debug, Serialize)]
-pub(super) struct Counted {
-    counted: Amounts,
-}
-
 pub(super) async fn reserve(
     State(edge): State<Arc<Edge>>,
     peer: Peer,
     body: Body<ReserveForm>,
-) -> Result<Json<Reserved>, Problem> {
+) -> Result<Json<Value>, Problem> {
     let Json(form) = body?;
     if form.budgets.is_empty() || form.budgets.len() > BUDGETS_MAX {
         let count = form.budgets.len();
         let detail = format!("budgets: there are {count}; give 1 to {BUDGETS_MAX}");
-        return Err(Problem::invalid(detail));
-    }
-    let unfit = |amount: &u64| *amount > AMOUNT_MAX;
-    if let Some((id, amount)) = form.budgets.iter().find(|(_, amount)| unfit(amount)) {
-        let detail = format!("budgets.{id}: {amount} is above {AMOUNT_MAX}; count in larger units");
         return Err(Problem::invalid(detail));
     }
     let key = form
@@ -105,19 +78,23 @@ pub(super) async fn reserve(
         let detail = format!("key: give 1 to {KEY_BYTES_MAX} bytes");
         return Err(Problem::invalid(detail));
     }
-    let wait = seconds("wait_seconds", form.wait_seconds, WAIT_MAX)?;
-    let lasts = seconds("lasts_seconds", form.lasts_seconds, LASTS_MAX)?;
+    let wait = seconds("wait_seconds", form.wait_seconds.unwrap_or(1.0), WAIT_MAX)?;
+    let lasts = seconds(
+        "lasts_seconds",
+        form.lasts_seconds.unwrap_or(600.0),
+        LASTS_MAX,
+    )?;
     let caller = caller(&edge, &peer)?;
     let reserved = caller.reserve(&key, &form.budgets, (wait, lasts), edge.clock);
     let budgets = reserved.await?;
-    Ok(Json(Reserved { key, budgets }))
+    Ok(Json(json!({"key": key, "budgets": budgets})))
 }
 
 pub(super) async fn settle(
     State(edge): State<Arc<Edge>>,
     peer: Peer,
     body: Body<SettleForm>,
-) -> Result<Json<Counted>, Problem> {
+) -> Result<Json<Value>, Problem> {
     let Json(form) = body?;
     end(&edge, &peer, &form.key, Some(&form.used))
 }
@@ -126,7 +103,7 @@ pub(super) async fn refund(
     State(edge): State<Arc<Edge>>,
     peer: Peer,
     body: Body<RefundForm>,
-) -> Result<Json<Counted>, Problem> {
+) -> Result<Json<Value>, Problem> {
     let Json(form) = body?;
     end(&edge, &peer, &form.key, None)
 }
@@ -136,9 +113,9 @@ fn end(
     peer: &Peer,
     key: &str,
     used: Option<&Amounts>,
-) -> Result<Json<Counted>, Problem> {
+) -> Result<Json<Value>, Problem> {
     let counted = caller(edge, peer)?.end(key, used, edge.clock.now())?;
-    Ok(Json(Counted { counted }))
+    Ok(Json(json!({"counted": counted})))
 }
 
 fn caller(edge: &Arc<Edge>, peer: &Peer) -> Result<Arc<Caller>, Problem> {

@@ -85,15 +85,11 @@ impl Played {
     fn new(case: &Case) -> Self {
         let spec = case.budget.clone().unwrap();
         let first = case.events[0]["t_ms"].as_i64().unwrap();
-        let inherited = Inherited {
-            mark: None,
-            is_unknown: false,
-        };
         let template = template(&spec, spec["capacity"].as_u64().unwrap());
         let id = ResourceId::new("budget").unwrap();
         let caller = CallerSlot::NOBODY;
         Self {
-            budget: Budget::of_root(id, template, inherited, MASTERSHIP, caller, first),
+            budget: Budget::of_root(id, template, (None, false), MASTERSHIP, caller, first),
             spec,
             first,
         }

@@ -28,7 +28,7 @@ const TURN_RETRY: Duration = Duration::from_millis(20);
 const UNANSWERED: Duration = Duration::from_secs(5);
 
 /// See the [module](self).
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Upward {
     /// This server's book.
     book: u64,
@@ -64,21 +64,8 @@ impl Upward {
     pub(crate) fn new(book: u64, now: Time) -> Self {
         Self {
             book,
-            parent: None,
-            ceiling: 0,
-            older: 0,
-            asked: None,
-            said: (0, 0),
-            said_least: 0,
             refresh_at: now,
-            has_news: false,
-            is_awaited: false,
-            is_exhausted: false,
-            refused: None,
-            is_rising: false,
-            ends_at: None,
-            total: 0,
-            soft: false,
+            ..Self::default()
         }
     }
 

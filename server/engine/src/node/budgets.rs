@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use crate::admission::{AdmissionGate, CallerSlot, Charge, TemplateSlot, weight};
 use crate::amount::Amount;
-use crate::budget::{ACCOUNTS_MAX, AccountId, Answer, Budget, Inherited, Word};
+use crate::budget::{ACCOUNTS_MAX, AccountId, Answer, Budget, Word};
 use crate::claims::{Claim, Demand};
 use crate::division::ParentTerms;
 use crate::id::{Caller, HolderId, HolderKind, ResourceId};
@@ -251,15 +251,13 @@ impl Node {
                 let caller = gate.admit_resource(kind, bytes, now)?;
                 let present = terms.period.at(at);
                 let marks = self.marks.as_mut().filter(|_| terms.period.is_marked());
-                let inherited = Inherited {
-                    is_unknown: template.algorithm.learns()
-                        && !marks.as_ref().is_some_and(|marks| marks.is_complete()),
-                    mark: marks.and_then(|marks| marks.take_budget(id, terms.period, present)),
-                };
+                let is_unknown = template.algorithm.learns()
+                    && !marks.as_ref().is_some_and(|marks| marks.is_complete());
+                let mark = marks.and_then(|marks| marks.take_budget(id, terms.period, present));
                 Budget::of_root(
                     id.clone(),
                     Arc::clone(template),
-                    inherited,
+                    (mark, is_unknown),
                     mastership,
                     caller,
                     at,

@@ -150,107 +150,98 @@ async fn of_several_budgets_all_are_reserved_or_none() {
     );
 }
 
+/// Name, path, body, status, and words of the answer.
+const WRONG: [(&str, &str, &str, u16, &str); 11] = [
+    (
+        "no budget",
+        "reserve",
+        r#"{"budgets": {}}"#,
+        400,
+        "give 1 to 16",
+    ),
+    (
+        "a part",
+        "reserve",
+        r#"{"budgets": {"tokens/a": 0.5}}"#,
+        400,
+        "u64",
+    ),
+    (
+        "a long wait",
+        "reserve",
+        r#"{"budgets": {"tokens/a": 1}, "wait_seconds": 31}"#,
+        400,
+        "wait_seconds",
+    ),
+    (
+        "no time",
+        "reserve",
+        r#"{"budgets": {"tokens/a": 1}, "lasts_seconds": -1}"#,
+        400,
+        "lasts_seconds",
+    ),
+    (
+        "an empty key",
+        "reserve",
+        r#"{"budgets": {"tokens/a": 1}, "key": ""}"#,
+        400,
+        "1 to 128 bytes",
+    ),
+    (
+        "another call",
+        "reserve",
+        r#"{"budgets": {"tokens/acme": 2}, "key": "a"}"#,
+        409,
+        "key of its own",
+    ),
+    (
+        "no template",
+        "reserve",
+        r#"{"budgets": {"dollars": 1}, "wait_seconds": 30}"#,
+        404,
+        "dollars",
+    ),
+    (
+        "a rate",
+        "reserve",
+        r#"{"budgets": {"rate": 1}, "wait_seconds": 30}"#,
+        409,
+        "rate",
+    ),
+    (
+        "an unknown key",
+        "settle",
+        r#"{"key": "b"}"#,
+        404,
+        "no such reservation",
+    ),
+    (
+        "another budget",
+        "settle",
+        r#"{"key": "a", "used": {"calls/acme": 1}}"#,
+        400,
+        "used.calls/acme",
+    ),
+    (
+        "an unknown field",
+        "refund",
+        r#"{"key": "a", "used": {}}"#,
+        400,
+        "used",
+    ),
+];
+
 #[tokio::test]
 async fn a_wrong_request_is_told_what_to_do() {
     let (_, site) = site();
     let first = json!({"key": "a", "budgets": {"tokens/acme": 1}, "wait_seconds": 30});
     assert_eq!(post(&site, "/v1/reserve", first).await.status, 200);
-    let many: std::collections::BTreeMap<_, _> =
-        (0..17).map(|it| (format!("tokens/{it}"), 1)).collect();
-    for (name, path, body, status, words) in [
-        (
-            "no budget",
-            "reserve",
-            json!({"budgets": {}}),
-            400,
-            "give 1 to 16",
-        ),
-        (
-            "many budgets",
-            "reserve",
-            json!({"budgets": many}),
-            400,
-            "there are 17",
-        ),
-        (
-            "an amount",
-            "reserve",
-            json!({"budgets": {"tokens/a": 10_000_000_000_000_000_u64}}),
-            400,
-            "budgets.tokens/a",
-        ),
-        (
-            "a part",
-            "reserve",
-            json!({"budgets": {"tokens/a": 0.5}}),
-            400,
-            "u64",
-        ),
-        (
-            "a long wait",
-            "reserve",
-            json!({"budgets": {"tokens/a": 1}, "wait_seconds": 31}),
-            400,
-            "wait_seconds",
-        ),
-        (
-            "no time",
-            "reserve",
-            json!({"budgets": {"tokens/a": 1}, "lasts_seconds": -1}),
-            400,
-            "lasts_seconds",
-        ),
-        (
-            "an empty key",
-            "reserve",
-            json!({"budgets": {"tokens/a": 1}, "key": ""}),
-            400,
-            "1 to 128 bytes",
-        ),
-        (
-            "another call",
-            "reserve",
-            json!({"budgets": {"tokens/acme": 2}, "key": "a"}),
-            409,
-            "key of its own",
-        ),
-        (
-            "no template",
-            "reserve",
-            json!({"budgets": {"dollars": 1}, "wait_seconds": 30}),
-            404,
-            "dollars",
-        ),
-        (
-            "a rate",
-            "reserve",
-            json!({"budgets": {"rate": 1}, "wait_seconds": 30}),
-            409,
-            "rate",
-        ),
-        (
-            "an unknown key",
-            "settle",
-            json!({"key": "b"}),
-            404,
-            "no such reservation",
-        ),
-        (
-            "another budget",
-            "settle",
-            json!({"key": "a", "used": {"calls/acme": 1}}),
-            400,
-            "used.calls/acme",
-        ),
-        (
-            "an unknown field",
-            "refund",
-            json!({"key": "a", "used": {}}),
-            400,
-            "used",
-        ),
-    ] {
-        let answer = post(&site, &format!("/v1/{path}"), body).await;
+    for (name, path, body, status, words) in WRONG {
+        let answer = site.post(&format!("/v1/{path}"), body).await;
         answer.check_problem(name, status, words);
     }
+    let budgets = (0..17).map(|it| (format!("tokens/{it}"), 1));
+    let budgets: std::collections::BTreeMap<_, _> = budgets.collect();
+    let answer = post(&site, "/v1/reserve", json!({"budgets": budgets})).await;
+    answer.check_problem("many budgets", 400, "there are 17");
 }

@@ -133,23 +133,6 @@ impl Inner {
         self.len = at as u32;
     }
 
-    /// Asserts that the bounds are in order, and that places beyond the length change no sum and no search.
-    ///
-    /// # Panics
-    ///
-    /// If one of them is wrong.
-    #[cfg(test)]
-    pub(super) fn assert_consistent(&self) {
-        let len = self.len();
-        for position in 2..len {
-            assert!(self.key(position - 1).is_before(&self.key(position)));
-        }
-        let beyond = self.wants[len..].iter().chain(&self.subclients[len..]);
-        assert!(beyond.copied().all(|it| it == 0.0), "beyond the length");
-        let mut beyond = self.bound_ratios[len..].iter();
-        assert!(beyond.all(|it| *it == f64::INFINITY), "beyond the length");
-    }
-
     fn numbers(&mut self) -> [&mut [f64; INNER_MAX]; 5] {
         [
             &mut self.wants,
@@ -275,4 +258,27 @@ fn sum(numbers: &[f64; INNER_MAX]) -> f64 {
 fn sum_block(numbers: &[f64; INNER_MAX], block: usize) -> f64 {
     let n = &numbers[block * BLOCK..(block + 1) * BLOCK];
     ((n[0] + n[4]) + (n[1] + n[5])) + ((n[2] + n[6]) + (n[3] + n[7]))
+}
+
+#[cfg(test)]
+mod checks {
+    use super::*;
+
+    impl Inner {
+        /// Asserts that the bounds are in order, and that places beyond the length change no sum and no search.
+        ///
+        /// # Panics
+        ///
+        /// If one of them is wrong.
+        pub(in crate::claims::index) fn assert_consistent(&self) {
+            let len = self.len();
+            for position in 2..len {
+                assert!(self.key(position - 1).is_before(&self.key(position)));
+            }
+            let beyond = self.wants[len..].iter().chain(&self.subclients[len..]);
+            assert!(beyond.copied().all(|it| it == 0.0), "beyond the length");
+            let mut beyond = self.bound_ratios[len..].iter();
+            assert!(beyond.all(|it| *it == f64::INFINITY), "beyond the length");
+        }
+    }
 }

@@ -192,23 +192,6 @@ impl<const MAX: usize> Leaf<MAX> {
         true
     }
 
-    /// Asserts that the claims are in order, and that places beyond them are zero.
-    ///
-    /// # Panics
-    ///
-    /// If they are not.
-    #[cfg(test)]
-    pub(super) fn assert_consistent(&self) {
-        let len = self.len();
-        for position in 1..len {
-            assert!(self.key(position - 1).is_before(&self.key(position)));
-        }
-        assert!(self.counts[..len].iter().all(|count| *count > 0));
-        assert!(self.counts[len..].iter().all(|count| *count == 0));
-        let beyond = self.wants[len..].iter().chain(&self.subclients[len..]);
-        assert!(beyond.copied().all(|it| it == 0.0), "beyond the length");
-    }
-
     /// Moves all claims from a position on into a new leaf.
     fn split_off(&mut self, at: usize) -> Self {
         let mut right = Self::default();
@@ -265,6 +248,29 @@ impl<const MAX: usize> Leaf<MAX> {
             line: Line { wants, ..outside },
             last,
             next: None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod checks {
+    use super::*;
+
+    impl<const MAX: usize> Leaf<MAX> {
+        /// Asserts that the claims are in order, and that places beyond them are zero.
+        ///
+        /// # Panics
+        ///
+        /// If they are not.
+        pub(in crate::claims::index) fn assert_consistent(&self) {
+            let len = self.len();
+            for position in 1..len {
+                assert!(self.key(position - 1).is_before(&self.key(position)));
+            }
+            assert!(self.counts[..len].iter().all(|count| *count > 0));
+            assert!(self.counts[len..].iter().all(|count| *count == 0));
+            let beyond = self.wants[len..].iter().chain(&self.subclients[len..]);
+            assert!(beyond.copied().all(|it| it == 0.0), "beyond the length");
         }
     }
 }

@@ -131,31 +131,6 @@ impl Tree {
         self.leaves[node].last_ratio()
     }
 
-    /// Asserts that each node is in order, and that its sums are those of its children.
-    ///
-    /// # Panics
-    ///
-    /// If one of them is wrong.
-    #[cfg(test)]
-    pub(super) fn assert_consistent(&self) {
-        self.assert_consistent_below(self.root, self.height);
-    }
-
-    #[cfg(test)]
-    fn assert_consistent_below(&self, node: u32, height: u32) {
-        if height == 0 {
-            self.leaves[node].assert_consistent();
-            return;
-        }
-        let inner = &self.inners[node];
-        inner.assert_consistent();
-        for position in 0..inner.len() {
-            let child = inner.child(position);
-            assert_eq!(inner.sums_at(position), self.sums_of(child, height - 1));
-            self.assert_consistent_below(child, height - 1);
-        }
-    }
-
     fn sums_of(&self, node: u32, height: u32) -> Sums {
         if height == 0 {
             self.leaves[node].sums()
@@ -259,6 +234,36 @@ impl Tree {
             let (key, sums) = self.key_and_sums(right, height - 1);
             self.inners[node].set_key(left_position + 1, key);
             self.inners[node].set_sums(left_position + 1, sums);
+        }
+    }
+}
+
+#[cfg(test)]
+mod checks {
+    use super::*;
+
+    impl Tree {
+        /// Asserts that each node is in order, and that its sums are those of its children.
+        ///
+        /// # Panics
+        ///
+        /// If one of them is wrong.
+        pub(in crate::claims::index) fn assert_consistent(&self) {
+            self.assert_consistent_below(self.root, self.height);
+        }
+
+        fn assert_consistent_below(&self, node: u32, height: u32) {
+            if height == 0 {
+                self.leaves[node].assert_consistent();
+                return;
+            }
+            let inner = &self.inners[node];
+            inner.assert_consistent();
+            for position in 0..inner.len() {
+                let child = inner.child(position);
+                assert_eq!(inner.sums_at(position), self.sums_of(child, height - 1));
+                self.assert_consistent_below(child, height - 1);
+            }
         }
     }
 }
