@@ -55,7 +55,10 @@ fn files_for_tls_are_named_when_they_cannot_be_used() {
         ([Some("good.key"), None, None], "it has PRIVATE KEY"),
         ([Some("ca"), Some("ca"), None], "both, or neither"),
         ([None, Some("good"), Some("ended.key")], "is not that of"),
-        ([None, Some("p521"), Some("p521")], "the key is ECDSA P-521"),
+        (
+            [None, Some("p521"), Some("p521")],
+            "of a kind that is not taken; taken are RSA",
+        ),
         ([None, Some("ended"), Some("ended.key")], "it has ended"),
     ] {
         let error = read(names, Some(&in_force)).unwrap_err().to_string();

@@ -1,4 +1,4 @@
-//! What a holder may take beyond what it has taken.
+//! Headroom: the amount that a holder may take beyond what it has taken.
 
 use crate::budget::account::{Account, AccountId, Answer};
 use crate::budget::granter::{Granter, narrow};
