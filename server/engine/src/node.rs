@@ -37,6 +37,7 @@ use std::time::Duration;
 
 use crate::admission::Admission;
 use crate::admission::limits::Limits;
+use crate::budget::Budget;
 use crate::claims::POINTS_MAX;
 use crate::id::{Incarnation, MastershipId, ResourceId};
 use crate::messages::{Counters, NodeEvent, ResourceSnapshot};
@@ -217,7 +218,7 @@ impl Node {
             entry.assert_consistent(pace, has_parent, has_heard);
         }
         self.assert_counted();
-        self.assert_budgets_consistent();
+        self.budgets.after(None).for_each(Budget::assert_consistent);
         self.resources.assert_consistent();
         let scheduled = self
             .resources

@@ -53,11 +53,9 @@ struct Place {
 impl Budgets {
     /// Mastership changed. Returns what was known.
     pub(super) fn forget(&mut self) -> Self {
-        let anew = Self {
-            clock: self.clock,
-            ..Self::default()
-        };
-        std::mem::replace(self, anew)
+        let clock = self.clock;
+        let anew = Self::default();
+        std::mem::replace(self, Self { clock, ..anew })
     }
 
     pub(super) fn contains(&self, id: &ResourceId) -> bool {
@@ -200,13 +198,12 @@ impl Node {
             book: word.holder_book,
             holder: holder.clone(),
         };
-        let has = said.has.map_or(0, |has| has.capacity.get() as u64);
         let word = Word {
             sequence,
             book: word.granter_book,
             mastership: said.has.and_then(|has| has.granted_by),
             window: word.window,
-            has,
+            has: said.has.map_or(0, |has| has.capacity.get() as u64),
             taken: word.taken,
             need: said.need,
             least: word.least,
@@ -424,10 +421,8 @@ impl Node {
             HolderKind::Server if self.children.subscribed.contains(&holder.name) => {
                 let lease = self.budget_server_lease(id, answer, now);
                 let reply = to.children.entry(holder.name.clone());
-                reply
-                    .or_insert_with(|| self.empty_reply())
-                    .leases
-                    .push(lease);
+                let reply = reply.or_insert_with(|| self.empty_reply());
+                reply.leases.push(lease);
             }
             HolderKind::Client | HolderKind::Server => {}
         }
@@ -455,14 +450,15 @@ impl Node {
 
     fn budget_server_lease(&mut self, id: &ResourceId, answer: &Answer, now: Time) -> ServerLease {
         let ((expires_in, refresh_in), budget) = self.budget_terms(id, answer, now);
-        let algorithm = self.budgets.get(id).map(Budget::algorithm);
-        let algorithm = algorithm.map(|it| Algorithm::clone(it));
         ServerLease {
             resource: id.clone(),
             capacity: Amount::from_computed(answer.ceiling as f64),
             expires_in,
             refresh_in,
-            algorithm,
+            algorithm: self
+                .budgets
+                .get(id)
+                .map(|it| Algorithm::clone(it.algorithm())),
             terms: ParentTerms {
                 share: Amount::from_computed(answer.share as f64),
                 ..ParentTerms::default()
@@ -495,13 +491,6 @@ impl Node {
             let bytes = weight::resource_bytes(id.as_str()) + place.budget.weighed;
             (TemplateSlot::NONE, place.budget.caller, bytes)
         })
-    }
-
-    /// Asserts that the sums of all budgets are those of their accounts. O(accounts), for tests.
-    pub(super) fn assert_budgets_consistent(&self) {
-        for place in self.budgets.by_id.values() {
-            place.budget.assert_consistent();
-        }
     }
 }
 
