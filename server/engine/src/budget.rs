@@ -447,8 +447,8 @@ impl Budget {
     }
 
     /// The rule in force.
-    pub(crate) fn algorithm(&self) -> &Arc<Algorithm> {
-        &self.algorithm
+    pub(crate) fn algorithm(&self) -> Algorithm {
+        Algorithm::clone(&self.algorithm)
     }
 
     /// Number of accounts.

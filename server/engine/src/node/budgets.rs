@@ -26,8 +26,8 @@ pub(super) use crate::node::budgets::marks::mark_key;
 use crate::node::children::Pushed;
 use crate::node::upstream::{shorter_lease, shorter_server_lease};
 use crate::resource::retry::PARENT_REFUSED;
+use crate::templates::AlgorithmKind;
 use crate::templates::window::UnixMillis;
-use crate::templates::{Algorithm, AlgorithmKind};
 use crate::time::Time;
 
 /// Bytes of an account of a budget.
@@ -455,10 +455,7 @@ impl Node {
             capacity: Amount::from_computed(answer.ceiling as f64),
             expires_in,
             refresh_in,
-            algorithm: self
-                .budgets
-                .get(id)
-                .map(|it| Algorithm::clone(it.algorithm())),
+            algorithm: self.budgets.get(id).map(Budget::algorithm),
             terms: ParentTerms {
                 share: Amount::from_computed(answer.share as f64),
                 ..ParentTerms::default()
