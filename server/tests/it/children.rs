@@ -341,7 +341,7 @@ async fn a_status_tells_where_child_servers_are_and_keeps_those_that_are_gone() 
         .map(|it| (it.clients_count, it.counted_clients))
         .collect();
     assert_eq!(counted, [(3.0, 2.0), (4.0, 2.0)]);
-    // Nobody is led to what is no address.
+    // A text that is no address is not passed on.
     let mut evil = Child::open(&server).await;
     evil.ask(addressed("\u{1b}[2J:1")).await;
     assert_eq!(status_of(server.state(), None, 0).children[0].address, None);
