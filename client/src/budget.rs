@@ -68,16 +68,21 @@ impl BudgetLimiter {
             answer => Ok(answer),
         };
         let answer = waiter.serve(&slot.changed, &slot.clock, attempt).await;
-        if answer.is_err() {
-            self.note_limited();
-        }
-        answer
+        self.note(answer)
     }
 
-    fn note_limited(&self) {
-        if self.handle.slot.is_observed {
-            self.handle.shared.hooks.limited(self.resource_id());
+    /// Tells a refusal to the program's metrics.
+    fn note<T>(&self, answer: Result<T, Refusal>) -> Result<T, Refusal> {
+        let hooks = &self.handle.shared.hooks;
+        if let Err(refusal) = &answer
+            && self.handle.slot.is_observed
+        {
+            hooks.limited(self.resource_id());
+            if refusal.passes() {
+                hooks.refused_early(self.resource_id());
+            }
         }
+        answer
     }
 
     /// Reserves `cost` if it may be used now.
@@ -89,9 +94,8 @@ impl BudgetLimiter {
         let answer = self.attempt(cost.into());
         if answer.is_err() {
             self.handle.shared.before_refusal();
-            self.note_limited();
         }
-        answer
+        self.note(answer)
     }
 
     /// Returns what calls may still use in this window without an answer of a server.

@@ -25,6 +25,9 @@ pub trait Hooks: Send + Sync {
 
     /// Reports that a limiter made a caller wait, or refused it.
     fn limited(&self, _resource: &str) {}
+
+    /// Reports that a budget refused a call although more of it may be there: no server said that nothing is left.
+    fn refused_early(&self, _resource: &str) {}
 }
 
 /// Hooks that do nothing.

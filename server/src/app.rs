@@ -437,7 +437,8 @@ async fn open_templates(config: &mut ServerConfig) -> Result<Option<Followed>, S
         return Ok(None);
     };
     config.templates_source = place.to_string();
-    let (followed, templates) = Followed::open(place).await?;
+    let keeps_marks = config.election.is_some() || config.state.is_some();
+    let (followed, templates) = Followed::open(place, keeps_marks).await?;
     config.templates = templates;
     Ok(Some(followed))
 }

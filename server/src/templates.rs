@@ -30,10 +30,14 @@ pub(crate) enum Followed {
 
 impl Followed {
     /// Opens the source, and returns the first templates. Templates in etcd come later.
-    pub(crate) async fn open(place: StoredPlace) -> Result<(Self, Templates), TemplateFileError> {
+    pub(crate) async fn open(
+        place: StoredPlace,
+        keeps_marks: bool,
+    ) -> Result<(Self, Templates), TemplateFileError> {
         Ok(match place {
             StoredPlace::File(path) => {
-                let (file, templates) = TemplateFile::open(&path, POLL_INTERVAL).await?;
+                let (file, templates) =
+                    TemplateFile::open(&path, POLL_INTERVAL, keeps_marks).await?;
                 (Self::File(file), templates)
             }
             StoredPlace::Etcd(keys, etcd) => {

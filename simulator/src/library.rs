@@ -35,6 +35,7 @@ pub const LIBRARY: &[LibraryEntry] = entries![
     "clocks",
     "llm-day",
     "fast-demand",
+    "budget",
     "step",
     "comeback",
     "hour",

@@ -70,7 +70,7 @@ impl Limits {
                 "the group has limits and a file of templates; give one of them".to_owned(),
             );
         }
-        match TemplateFile::open(&path, FIRST_LOOK).await {
+        match TemplateFile::open(&path, FIRST_LOOK, true).await {
             Ok((_, templates)) => Ok(ServerConfig {
                 templates,
                 templates_source: path.display().to_string(),

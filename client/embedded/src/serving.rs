@@ -264,7 +264,7 @@ async fn until_valid(file: Option<&Path>) {
     let Some(file) = file else {
         return pending().await;
     };
-    while TemplateFile::open(file, PAUSE).await.is_err() {
+    while TemplateFile::open(file, PAUSE, true).await.is_err() {
         sleep(PAUSE).await;
     }
 }

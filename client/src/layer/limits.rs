@@ -13,7 +13,7 @@ use crate::layer::meters;
 use crate::layer::request::with_request;
 use crate::rules::source::{Retriever, Status};
 use crate::rules::{
-    Decision, Leases, Limiter, NamedRules, Part, Problems, Request, Rules, Service,
+    Decision, Leases, Limiter, NamedRules, Part, Problems, Request, Rules, Scope, Service,
 };
 
 debug_by_text!(BuildError);
@@ -84,6 +84,14 @@ pub enum BuildError {
         domain: String,
         /// The keys.
         keys: String,
+    },
+    /// Rules take from budgets, which the layer does not.
+    #[error(
+        "rules of {domain} have scope budget, which is for agents; take from a budget with `Client::budget`"
+    )]
+    Budgets {
+        /// Name of the domain.
+        domain: String,
     },
     /// Rules are shared, and no leases are given.
     #[error("rules of {domain} have scope shared; give the leases of a client with `leases`")]
@@ -256,7 +264,10 @@ impl Inner {
             let known = rules.domains().join(", ");
             return Err(BuildError::NoDomain { domain, known });
         }
-        if rules.has_shared(&domain) && self.leases.is_none() {
+        if rules.has(Scope::Budget, &domain) {
+            return Err(BuildError::Budgets { domain });
+        }
+        if rules.has(Scope::Shared, &domain) && self.leases.is_none() {
             return Err(BuildError::NoLeases { domain });
         }
         let unknown = self.service.unknown_keys_of(rules);

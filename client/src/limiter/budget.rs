@@ -101,6 +101,15 @@ impl BudgetHolder {
         }
     }
 
+    /// Amount that calls have taken of the account of the newest answer and those before it in this window, and the amount
+    /// that they may take in all.
+    pub fn amounts(&self, now: Time) -> (u64, u64) {
+        let present = self.accounts.iter().filter(|_| !self.is_over(now));
+        present.fold((0, 0), |(taken, most), it| {
+            (taken + it.taken, most + it.taken.max(it.ceiling))
+        })
+    }
+
     /// End of the window, if it has one.
     pub const fn ends_at(&self) -> Option<Time> {
         self.ends_at

@@ -112,10 +112,10 @@ impl Rules {
         self.domain(domain).is_some_and(|it| it.counts_attempts)
     }
 
-    /// Returns whether the domain has rules with `scope: shared`.
-    pub fn has_shared(&self, domain: &str) -> bool {
+    /// Returns whether the domain has rules with this scope.
+    pub fn has(&self, scope: Scope, domain: &str) -> bool {
         let mut own = self.rules.iter().filter(|rule| rule.domain == domain);
-        own.any(|rule| rule.scope == Scope::Shared)
+        own.any(|rule| rule.scope == scope)
     }
 
     /// Returns all rules, in the order of the documents.

@@ -255,7 +255,12 @@ impl<'a> Reader<'a> {
         let on_failure = on_failure.unwrap_or(match scope {
             Scope::Local => OnFailure::Open,
             Scope::Shared => OnFailure::Safe,
+            Scope::Budget => OnFailure::Closed,
         });
+        if (scope, on_failure) == (Scope::Budget, OnFailure::Safe) {
+            let why = "a budget has no safe capacity; write open or closed";
+            self.refuse(form, &["on_failure"], why);
+        }
         let processes = self.processes(form, scope, on_failure);
         let Some(limit_form) = form.get("rate_limit") else {
             let why = "stands without rate_limit; write the limit too";
@@ -272,7 +277,7 @@ impl<'a> Reader<'a> {
         let limit = self.limit(limit_form, (cost, max_wait), bans);
         if action == Action::Wait
             && let Some(Limit::Counted(counted)) = &limit
-            && (counted.algorithm != Algorithm::TokenBucket || scope == Scope::Shared)
+            && (counted.algorithm != Algorithm::TokenBucket || scope.is_shared())
         {
             let message = "action: wait is for local rules with algorithm: token_bucket; write it, or leaky_queue";
             self.problem(line, message.to_owned());
@@ -306,13 +311,13 @@ impl<'a> Reader<'a> {
 
     /// Refuses a shared rule whose resources have too long an id.
     fn check_id(&mut self, rule: &Rule, line: u64) {
-        if rule.scope != Scope::Shared {
+        if !rule.scope.is_shared() {
             return;
         }
         let bytes = shared::id_bytes_max(rule);
         if bytes > ID_BYTES_MAX {
             let message = format!(
-                "scope: shared needs an id of {bytes} bytes for the domain, keys and values; {ID_BYTES_MAX} are the most"
+                "scope: its resource needs an id of {bytes} bytes for the domain, keys and values; {ID_BYTES_MAX} are the most"
             );
             self.problem(line, message);
         }

@@ -122,6 +122,15 @@ pub enum Scope {
     Local,
     /// In all processes of the service together.
     Shared,
+    /// In a budget of all processes together, which is no rate.
+    Budget,
+}
+
+impl Scope {
+    /// Returns whether servers divide the limit.
+    pub fn is_shared(self) -> bool {
+        self != Self::Local
+    }
 }
 
 /// Answer while the limit cannot be decided, as without a lease of a shared limit.
@@ -130,7 +139,7 @@ pub enum Scope {
 pub enum OnFailure {
     /// Everything passes. Default of local rules.
     Open,
-    /// Everything is refused, with 503.
+    /// Everything is refused, with 503. Default of budgets.
     Closed,
     /// The safe capacity of the last lease counts; before the first lease, each process admits its part of the limit.
     /// Default of shared rules.

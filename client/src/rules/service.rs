@@ -88,7 +88,9 @@ impl Service {
     pub fn shared(&self, request: &Request<'_>) -> Vec<(String, Duration)> {
         let shared = self.with_asked(request, |in_force, _domain, asked| in_force.shared(asked));
         let shared = shared.into_iter();
-        shared.map(|(text, rule)| (text, rule.max_wait)).collect()
+        shared
+            .map(|(text, rule, _)| (text, rule.max_wait))
+            .collect()
     }
 
     /// Does the same with the leases of shared rules. A rule refuses a request that may not wait where it would make it

@@ -9,7 +9,7 @@ use std::time::Duration;
 use doorward_limits::{Decision, Units};
 use sha2::{Digest as _, Sha256};
 
-use crate::rules::rule::{Rule, Scope};
+use crate::rules::rule::Rule;
 use crate::rules::tree::Entry;
 
 /// Leases of shared rules.
@@ -55,9 +55,9 @@ impl Terms<'_> {
     /// caller uses up nothing that others share.
     pub(crate) fn refused_cost(self, rule: &Rule, is_leased: bool, cost: Units) -> Option<Units> {
         let has_callers = self.leases.and_then(Leases::caller).is_some();
-        match (rule.scope, is_leased) {
-            (Scope::Shared, true) => rule.counted().map(|limit| cost.min(limit.debt_max())),
-            (Scope::Shared, false) if has_callers => None,
+        match (rule.scope.is_shared(), is_leased) {
+            (true, true) => rule.counted().map(|limit| cost.min(limit.debt_max())),
+            (true, false) if has_callers => None,
             _ => Some(cost),
         }
     }

@@ -163,7 +163,7 @@ descriptors:
             entries: &entries,
             hits: None,
         }];
-        let shared = limiter.shared("shop", &descriptors);
+        let shared = limiter.shared("shop", &descriptors, None);
         assert_eq!(shared[0].0, expected);
         assert_eq!(limiter.find_unordered("shop", &values).unwrap().0, expected);
     };

@@ -8,7 +8,7 @@ use std::time::Duration;
 use doorward::rules::limiter::Settled;
 use doorward::rules::tally::Tell;
 use doorward::rules::{
-    Advice, Decision, Descriptor, Leases, Limiter, OnFailure, Rule, Rules, Status, Why,
+    Advice, Decision, Descriptor, Leases, Limiter, OnFailure, Rule, Rules, Scope, Status, Why,
 };
 use doorward::time::Time;
 use doorward_engine::id::HolderName;
@@ -67,6 +67,8 @@ pub struct Edge {
     shadow: AtomicU64,
     refused: AtomicU64,
     unknown: AtomicU64,
+    /// Reservations that were refused before the node said that nothing is left.
+    pub(crate) refused_early: AtomicU64,
     /// Facts about domains that the log has told.
     logged: Mutex<BTreeSet<(String, &'static str)>>,
     /// Number of buckets of each stream, by its number.
@@ -96,6 +98,8 @@ pub struct Seen {
     pub refused: u64,
     /// Requests and streams of domains without rules.
     pub unknown: u64,
+    /// Reservations of budgets that were refused although more may be there.
+    pub refused_early: u64,
     /// Identities with leases.
     pub callers: usize,
     /// Estimated memory of callers and buckets, in bytes.
@@ -144,6 +148,7 @@ impl Edge {
             shadow: AtomicU64::new(0),
             refused: AtomicU64::new(0),
             unknown: AtomicU64::new(0),
+            refused_early: AtomicU64::new(0),
             logged: Mutex::default(),
             buckets: Mutex::default(),
             room: Arc::new(Room::new(bytes_max)),
@@ -203,6 +208,7 @@ impl Edge {
             shadow: self.shadow.load(Ordering::Relaxed),
             refused: self.refused.load(Ordering::Relaxed),
             unknown: self.unknown.load(Ordering::Relaxed),
+            refused_early: self.refused_early.load(Ordering::Relaxed),
             callers: callers.len(),
             bytes: self.room.bytes(),
             crowded: self.room.refused(),
@@ -245,16 +251,29 @@ impl Edge {
     /// request whose rule makes it wait, each for `max_wait` of the rule at most.
     pub async fn decide(self: &Arc<Self>, asked: &Asked<'_>) -> Decision {
         self.pace(asked).await;
-        let shared = self.limiter.shared(asked.domain, asked.descriptors);
+        let shared = (self.limiter).shared(asked.domain, asked.descriptors, asked.hits);
         let leases = self.leases(asked);
-        for (descriptor, rule) in &shared {
-            if let Some((caller, resource, by)) = leases.of(rule, descriptor) {
-                caller.open(&resource, &by, self.clock.now());
+        for (descriptor, rule, _) in &shared {
+            match leases.of(rule, descriptor) {
+                Some((caller, resource, _)) if rule.scope == Scope::Budget => {
+                    caller.open_for_rule(&resource, self.clock.now());
+                }
+                Some((caller, resource, by)) => caller.open(&resource, &by, self.clock.now()),
+                None => {}
             }
         }
-        for (descriptor, rule) in shared {
-            if let Some((caller, resource, _)) = leases.of(&rule, &descriptor) {
-                caller.ready(&resource, rule.max_wait, self.clock).await;
+        for (descriptor, rule, cost) in shared {
+            match leases.of(&rule, &descriptor) {
+                Some((caller, resource, _)) if rule.scope == Scope::Budget => {
+                    let until = self.clock.now() + rule.max_wait;
+                    caller
+                        .await_budget(&resource, cost, until, self.clock)
+                        .await;
+                }
+                Some((caller, resource, _)) => {
+                    caller.ready(&resource, rule.max_wait, self.clock).await;
+                }
+                None => {}
             }
         }
         let now = self.wall.now();
@@ -396,29 +415,43 @@ impl CallerLeases<'_> {
 
 impl Leases for CallerLeases<'_> {
     fn take(&self, rule: &Rule, descriptor: &str, cost: u64) -> Option<Result<(), Taken>> {
-        match self.of(rule, descriptor) {
-            Some((caller, resource, by)) => caller.take(&resource, &by, cost, self.now()),
-            None => Some(Err(Taken::After(RETRY_IN))),
+        let Some((caller, resource, by)) = self.of(rule, descriptor) else {
+            return Some(Err(Taken::After(RETRY_IN)));
+        };
+        match rule.scope {
+            Scope::Budget => caller.take_of_budget(&resource, cost, self.now()),
+            Scope::Local | Scope::Shared => caller.take(&resource, &by, cost, self.now()),
         }
     }
 
     fn left(&self, rule: &Rule, descriptor: &str) -> Option<u64> {
         let (caller, resource, by) = self.of(rule, descriptor)?;
-        caller.left(&resource, &by, self.now())
+        match rule.scope {
+            Scope::Budget => caller.left_of_budget(&resource, self.now()),
+            Scope::Local | Scope::Shared => caller.left(&resource, &by, self.now()),
+        }
     }
 
     fn give_back(&self, rule: &Rule, descriptor: &str, cost: u64, _took: Duration) -> u64 {
-        self.of(rule, descriptor)
-            .map_or(0, |(caller, resource, by)| {
-                caller.give_back(&resource, &by, cost, self.now())
-            })
+        match (self.of(rule, descriptor), rule.scope) {
+            (None, _) => 0,
+            (Some((caller, resource, _)), Scope::Budget) => {
+                caller.give_back_to_budget(&resource, cost)
+            }
+            (Some((caller, resource, by)), _) => caller.give_back(&resource, &by, cost, self.now()),
+        }
     }
 
     fn charge(&self, rule: &Rule, descriptor: &str, cost: u64, debt_max: u64) -> u64 {
-        self.of(rule, descriptor)
-            .map_or(0, |(caller, resource, by)| {
+        match (self.of(rule, descriptor), rule.scope) {
+            (None, _) => 0,
+            (Some((caller, resource, _)), Scope::Budget) => {
+                caller.charge_budget(&resource, cost, self.now())
+            }
+            (Some((caller, resource, by)), _) => {
                 caller.charge(&resource, &by, cost, debt_max, self.now())
-            })
+            }
+        }
     }
 
     fn caller(&self) -> Option<&str> {

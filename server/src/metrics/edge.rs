@@ -32,6 +32,8 @@ pub(super) fn write(state: &ServerState, families: &mut Families<'_>) -> fmt::Re
         "edge_unknown_domains": seen.unknown;
         /// Callers, resources and buckets that found no room in this memory
         "edge_crowded": seen.crowded;
+        /// Reservations of budgets that were refused although more may be there
+        "edge_budget_refused_early": seen.refused_early;
     } {
         families.counter(name, help, count)?;
     }

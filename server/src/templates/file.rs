@@ -26,6 +26,12 @@ pub enum TemplateFileError {
     /// The document is invalid.
     #[error(transparent)]
     Document(#[from] DocumentError),
+    /// A budget outlasts restarts, and the server keeps nothing.
+    #[error(
+        "{0}: a budget with a window of ten minutes or more needs etcd or a --state-dir; without one, \
+         learning_mode_duration: 0s lets it begin anew with each start"
+    )]
+    NoStore(String),
 }
 
 /// A file with templates, and its last known content.
@@ -34,10 +40,11 @@ pub struct TemplateFile {
     follower: Follower,
     /// The last content, valid or not, or the reason why it could not be read.
     content: Content,
+    keeps_marks: bool,
 }
 
 impl TemplateFile {
-    /// Reads the file for the first time, and then once an interval.
+    /// Reads the file for the first time, and then once an interval. `keeps_marks`: the server has a store for them.
     ///
     /// # Errors
     ///
@@ -45,10 +52,12 @@ impl TemplateFile {
     pub async fn open(
         path: &Path,
         interval: Duration,
+        keeps_marks: bool,
     ) -> Result<(Self, Templates), TemplateFileError> {
         let mut file = Self {
             follower: Follower::new(path, interval, |path| document(path, DOCUMENT_BYTES_MAX)),
             content: Ok(Default::default()),
+            keeps_marks,
         };
         let templates = file.read_again().await?;
         Ok((file, templates))
@@ -88,22 +97,35 @@ impl TemplateFile {
         let parsed = match content.clone() {
             Ok(files) => {
                 let (name, content) = files.into_iter().next().unwrap_or_default();
-                super::parse(content, name).await.map_err(Into::into)
+                let parsed = super::parse(content, name.clone()).await;
+                parsed
+                    .map_err(Into::into)
+                    .and_then(|it| self.check(it, &name))
             }
             Err(problem) => Err(TemplateFileError::Read(problem)),
         };
         self.content = content;
         parsed
     }
+
+    fn check(&self, templates: Templates, name: &str) -> Result<Templates, TemplateFileError> {
+        match templates.budget_with_marks() {
+            Some(budget) if !self.keeps_marks => {
+                let budget = format!("{name}: {}", budget.identifier_glob);
+                Err(TemplateFileError::NoStore(budget))
+            }
+            _ => Ok(templates),
+        }
+    }
 }
 
-/// Reads a template file once.
+/// Reads a template file once, for a server with a store for marks or without one.
 ///
 /// # Errors
 ///
 /// If the file cannot be read or is invalid.
-pub async fn check(path: &Path) -> Result<Templates, TemplateFileError> {
-    let opened = TemplateFile::open(path, POLL_INTERVAL).await;
+pub async fn check(path: &Path, keeps_marks: bool) -> Result<Templates, TemplateFileError> {
+    let opened = TemplateFile::open(path, POLL_INTERVAL, keeps_marks).await;
     opened.map(|(_, templates)| templates)
 }
 
@@ -131,7 +153,7 @@ mod tests {
         let path = directory.path().join("templates.yaml");
         fs::write(&path, document(1)).unwrap();
         let interval = Duration::from_millis(10);
-        let (file, templates) = TemplateFile::open(&path, interval).await.unwrap();
+        let (file, templates) = TemplateFile::open(&path, interval, true).await.unwrap();
         assert_eq!(capacity(&templates), 1.0);
         (directory, path, file)
     }
@@ -157,10 +179,10 @@ mod tests {
     async fn a_file_too_large_or_not_there_is_refused() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("t.yaml");
-        let missing = check(&path).await;
+        let missing = check(&path, true).await;
         assert!(matches!(missing, Err(TemplateFileError::Read(_))));
         fs::write(&path, " ".repeat(DOCUMENT_BYTES_MAX + 10)).unwrap();
-        let error = check(&path).await.unwrap_err().to_string();
+        let error = check(&path, true).await.unwrap_err().to_string();
         assert!(error.contains("more than the 1048576 bytes"), "{error}");
     }
 
@@ -174,7 +196,38 @@ mod tests {
         }
         fs::write(&path, text).unwrap();
         let changed = file.changed().await.unwrap_err().to_string();
-        let checked = check(&path).await.unwrap_err().to_string();
+        let checked = check(&path, true).await.unwrap_err().to_string();
         assert_eq!(changed, checked);
+    }
+
+    #[tokio::test]
+    async fn a_budget_that_outlasts_restarts_needs_a_store() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("templates.yaml");
+        // Window, further fields, and whether a server without a store takes it.
+        let cases = [
+            ("day", "", false),
+            ("10m", "", false),
+            ("lifetime", "", false),
+            ("5m", "", true),
+            ("day", ", learning_mode_duration: 0s", true),
+        ];
+        for (window, more, is_valid) in cases {
+            let text = format!(
+                "resources: [{{identifier_glob: tokens/*, capacity: 10, algorithm: {{kind: BUDGET, \
+                 lease_length: 60s, refresh_interval: 5s, parameters: [{{name: window, value: {window}}}]{more}}}}}]"
+            );
+            fs::write(&path, text).unwrap();
+            assert!(check(&path, true).await.is_ok(), "{window}{more}");
+            let checked = check(&path, false).await;
+            assert_eq!(checked.is_ok(), is_valid, "{window}{more}");
+            if let Err(error) = checked {
+                let error = error.to_string();
+                assert!(
+                    error.contains("tokens/*") && error.contains("--state-dir"),
+                    "{error}"
+                );
+            }
+        }
     }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use doorward::limiter::demand::AdaptiveWants;
 use doorward::state::Mode;
 use doorward_engine::id::ResourceId;
+use doorward_engine::templates::AlgorithmKind;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
@@ -66,7 +67,7 @@ impl Form for ResourceForm {
     }
 }
 
-/// A limiter of the client library, and what comes to it: `rate`, or `concurrency` and `for`.
+/// A limiter of the client library, and what comes to it: `rate`, `budget`, or `concurrency` and `for`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -74,6 +75,9 @@ pub struct Limiter {
     /// A rate limiter, and the cost of each request. `wants` counts per second.
     #[serde(default, with = "Maybe::<Cost>")]
     pub rate: Option<f64>,
+    /// The limiter of a budget, and the amount that each call takes. `wants` counts per second.
+    #[serde(default, with = "Maybe::<Count>")]
+    pub budget: Option<u32>,
     /// A concurrency limiter, and the permits of each piece of work. `wants` would be in flight without limits.
     #[serde(default, with = "Maybe::<Count>")]
     pub concurrency: Option<u32>,
@@ -122,16 +126,26 @@ impl Usage {
                 _ => return refuse("resource", "is missing; give an id of a template"),
             };
         }
-        if scenario.templates.find(&self.resource).is_none() {
+        let Some(template) = scenario.templates.find(&self.resource) else {
             let message = format!("no template matches {:?}", self.resource.as_str());
             return refuse("resource", message);
+        };
+        let budget = self.limiter.and_then(|it| it.budget);
+        if budget.is_some() != (template.algorithm.kind == AlgorithmKind::Budget) {
+            return refuse(
+                "limiter",
+                "a BUDGET needs {budget: COST}, and only a BUDGET",
+            );
         }
-        match self.limiter.map(|it| (it.rate, it.concurrency, it.takes)) {
+        match self
+            .limiter
+            .map(|it| (it.rate.or(budget.map(f64::from)), it.concurrency, it.takes))
+        {
             Some((None, Some(_), Some((_, Duration::ZERO)))) => {
                 return refuse("limiter.for", "is no time");
             }
             None | Some((Some(_), None, None) | (None, Some(_), Some(_))) => {}
-            _ => return refuse("limiter", "give rate, or concurrency and for"),
+            _ => return refuse("limiter", "give rate, budget, or concurrency and for"),
         }
         if let Demand::Trace(trace) = &mut self.demand {
             trace.open(folder).within("wants")?;

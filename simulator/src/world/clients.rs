@@ -13,7 +13,7 @@ use crate::scenario::clients::Connection;
 use crate::scenario::demand::Demand;
 use crate::world::agenda::Deed;
 use crate::world::message::{CLIENT_TIMEOUT, CallId, ClientRequest, RequestResult};
-use crate::world::uses::{chance_of, in_flight};
+use crate::world::uses::{chance_of, in_flight, words};
 use crate::world::work::LimiterWork;
 use crate::world::{ClientProcess, World};
 
@@ -143,7 +143,8 @@ impl World<'_> {
                 Step::Release => self.release(number),
                 Step::Send => {
                     let uses = &client.uses;
-                    let request = state.request(in_flight(uses), local);
+                    let request =
+                        state.request_with_words(in_flight(uses), words(uses, local), local);
                     let has_work = uses.iter().any(|it| it.work.is_some());
                     note_reported(client, &request, local);
                     // Limiters come first: the request reports their use. Everything else is
@@ -183,6 +184,10 @@ impl World<'_> {
             return;
         }
         limiter.pass(&client.clock, now);
+        if std::mem::take(&mut limiter.asks_early) {
+            state.ask_anew(id);
+            return self.step_client(number);
+        }
         // After the heal no client changes its wants.
         let measured = (!self.is_healed).then(|| limiter.measure(&client.clock, now));
         if let Some(wants) = measured.flatten() {

@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use doorward_engine::templates::AlgorithmKind;
 use doorward_engine::time::Time;
 
 use crate::checker::NodeBook;
@@ -71,6 +72,10 @@ impl World<'_> {
     fn check_nesting_of(&mut self, resource: u32) {
         let now = self.now;
         let watched = &self.watched[resource];
+        // A child that forgot its book has what it granted by the former one, too.
+        if watched.algorithm.kind == AlgorithmKind::Budget {
+            return;
+        }
         let books = self.places.iter().map(|place| NodeBook {
             parent: place.parent,
             reserved: None,

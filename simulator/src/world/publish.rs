@@ -58,6 +58,9 @@ impl World<'_> {
                 it.load()
             };
             if let Some(work) = &mut it.work {
+                if let Some(answer) = resource.budget() {
+                    work.handle_budget(&answer);
+                }
                 work.handle_load(load, now);
                 work.handle_allowance(allowance, newest, &client.clock, now);
                 let (by_leases, besides) = work.used(lease, local);
@@ -87,6 +90,9 @@ impl World<'_> {
         } else {
             it.without_since = None;
             watched.safe_use.note_gone(account);
+        }
+        if let Some(taken) = it.work.as_ref().and_then(|work| work.taken()) {
+            watched.note_wants(account, taken, now);
         }
         watched.note_usable(account, lease, fallback, now);
         let safe = match it.usage.mode {

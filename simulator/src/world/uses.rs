@@ -1,5 +1,8 @@
 //! Use of a resource by one client.
 
+use std::time::Duration;
+
+use doorward::state::BudgetAsk;
 use doorward_engine::amount::Amount;
 use doorward_engine::time::Time;
 
@@ -87,6 +90,17 @@ pub(crate) fn in_flight(uses: &Numbered<Use<'_>>) -> impl Fn(&str) -> f64 {
     move |id| {
         let used = uses.iter().find(|it| it.id() == id);
         used.map_or(0.0, Use::in_flight)
+    }
+}
+
+/// Returns the words that a client says about its budgets.
+pub(crate) fn words(
+    uses: &Numbered<Use<'_>>,
+    local: Time,
+) -> impl Fn(&str, (Duration, bool)) -> Option<BudgetAsk> {
+    move |id, pace| {
+        let used = uses.iter().find(|it| it.id() == id)?;
+        used.work.as_ref()?.say(pace, local)
     }
 }
 

@@ -9,15 +9,17 @@
 //! every request since; the server reserves that much. Permits beyond that were taken in the
 //! client's mode, or outlast their lease, and count as use without a lease.
 
+use std::cell::RefCell;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::Duration;
 
 use doorward::capacity::Allowance;
+use doorward::limiter::budget::{BudgetHolder, Short};
 use doorward::limiter::concurrency::LeasedPermits;
 use doorward::limiter::demand::DemandMeter;
 use doorward::limiter::rate::{Burst, LeasedRate};
-use doorward::state::Lease;
+use doorward::state::{BudgetAnswer, BudgetAsk, Lease};
 use doorward_engine::time::Time;
 
 use crate::chance::Chance;
@@ -32,11 +34,12 @@ const QUEUE_MAX: u32 = 16;
 /// Minimum interval between pieces of work, however large the load is.
 const ARRIVALS_EVERY_MIN: Duration = Duration::from_millis(20);
 
-/// Limiter of either kind, with the cost of each request, or the permits and the time of each piece of work.
+/// Limiter of any kind, with the cost of each request, or the permits and the time of each piece of work.
 #[derive(Debug)]
 enum AnyLimiter {
     Rate(Box<LeasedRate>, f64),
     Concurrency(LeasedPermits, u32, Span),
+    Budget(RefCell<BudgetHolder>, u32),
 }
 
 /// Limiter with its work.
@@ -44,7 +47,7 @@ enum AnyLimiter {
 pub(crate) struct LimiterWork {
     gate: AnyLimiter,
     demand: Option<DemandMeter>,
-    /// Demand measured when it was last worth a request.
+    /// Demand measured when it was last worth a request, or what was taken of a budget.
     pub(crate) measured: f64,
     measure_at: Time,
     waiting: u32,
@@ -61,14 +64,21 @@ pub(crate) struct LimiterWork {
     former: Vec<Lease>,
     /// Check of the limiter's admissions.
     pub(crate) admission: AdmissionCheck,
+    /// End of the window of a budget of which something is held, by the client's clock.
+    window_ends: Option<Time>,
+    /// Whether more of a budget is asked for before the next refresh.
+    pub(crate) asks_early: bool,
     /// Time of its next wake-up.
     pub(crate) wake_at: Option<Time>,
 }
 
 impl LimiterWork {
-    pub(crate) fn new(limiter: Limiter, chance: Chance, clock: &LocalClock, now: Time) -> Self {
+    pub(crate) fn new(limiter: Limiter, mut chance: Chance, clock: &LocalClock, now: Time) -> Self {
         let local = clock.shows(now);
-        let gate = if let Some((permits, takes)) = limiter.concurrency.zip(limiter.takes) {
+        let gate = if let Some(cost) = limiter.budget {
+            let book = chance.bits().max(1);
+            AnyLimiter::Budget(BudgetHolder::new(book).into(), cost)
+        } else if let Some((permits, takes)) = limiter.concurrency.zip(limiter.takes) {
             AnyLimiter::Concurrency(LeasedPermits::default(), permits, takes)
         } else {
             // A usual request passes at once.
@@ -94,18 +104,40 @@ impl LimiterWork {
             newest: None,
             former: Vec::new(),
             admission: AdmissionCheck::new(local),
+            window_ends: None,
+            asks_early: false,
             wake_at: None,
         }
     }
 
     /// Returns what it asks for, if it measures its demand.
     pub(crate) fn measured(&self) -> Option<f64> {
-        self.demand.as_ref().map(|_| self.measured)
+        self.demand.as_ref().map(|_| self.measured).or(self.taken())
+    }
+
+    /// Returns the amount that was taken of a budget in the present window, if it is one.
+    pub(crate) fn taken(&self) -> Option<f64> {
+        matches!(self.gate, AnyLimiter::Budget(..)).then_some(self.measured)
+    }
+
+    /// Brings an answer about a budget into force.
+    pub(crate) fn handle_budget(&mut self, answer: &BudgetAnswer) {
+        if let AnyLimiter::Budget(holder, _) = &mut self.gate {
+            holder.get_mut().answer(answer);
+        }
+    }
+
+    /// Returns the word about a budget, for a request with that refresh interval, on a stream or not.
+    pub(crate) fn say(&self, pace: (Duration, bool), local: Time) -> Option<BudgetAsk> {
+        match &self.gate {
+            AnyLimiter::Budget(holder, _) => Some(holder.borrow_mut().say(pace.0, pace.1, local)),
+            AnyLimiter::Rate(..) | AnyLimiter::Concurrency(..) => None,
+        }
     }
 
     pub(crate) fn in_flight(&self) -> f64 {
         match &self.gate {
-            AnyLimiter::Rate(..) => 0.0,
+            AnyLimiter::Rate(..) | AnyLimiter::Budget(..) => 0.0,
             AnyLimiter::Concurrency(limiter, ..) => limiter.in_flight() as f64,
         }
     }
@@ -129,6 +161,7 @@ impl LimiterWork {
     fn next_arrival(&mut self, now: Time) -> Option<Time> {
         let each = match self.gate {
             AnyLimiter::Rate(_, cost) => cost,
+            AnyLimiter::Budget(_, cost) => cost.into(),
             AnyLimiter::Concurrency(_, permits, takes) => {
                 let seconds = (takes.0 + takes.1).as_secs_f64() / 2.0;
                 f64::from(permits) * seconds
@@ -156,6 +189,7 @@ impl LimiterWork {
             match &mut self.gate {
                 AnyLimiter::Rate(limiter, _) => limiter.handle_allowance(allowance, local),
                 AnyLimiter::Concurrency(limiter, ..) => limiter.handle_allowance(allowance),
+                AnyLimiter::Budget(..) => {}
             }
         }
         self.attempt(clock, now);
@@ -188,7 +222,14 @@ impl LimiterWork {
 
     /// Returns the use by leases, which includes work taken under former ones, and the use beyond
     /// that.
-    pub(crate) fn used(&self, lease: f64, local: Time) -> (f64, f64) {
+    pub(crate) fn used(&mut self, lease: f64, local: Time) -> (f64, f64) {
+        if let AnyLimiter::Budget(holder, _) = &self.gate {
+            let holder = holder.borrow();
+            let (taken, most) = holder.amounts(local);
+            self.measured = taken as f64;
+            self.window_ends = holder.ends_at().filter(|_| most > 0);
+            return (most as f64, 0.0);
+        }
         let in_flight = self.in_flight();
         let former = self.former.iter().filter(|it| it.expires_at > local);
         let covered = former.fold(lease, |most, it| most.max(it.capacity));
@@ -223,6 +264,7 @@ impl LimiterWork {
         };
         match self.gate {
             AnyLimiter::Rate(_, cost) => demand.asked(cost, local),
+            AnyLimiter::Budget(..) => {}
             AnyLimiter::Concurrency(_, permits, _) => {
                 demand.at_once(in_flight + waiting * f64::from(permits), local);
             }
@@ -243,6 +285,21 @@ impl LimiterWork {
                     }
                     Err(refusal) => refusal.retry_after.map(|time| local + time),
                 },
+                AnyLimiter::Budget(holder, cost) => {
+                    let holder = holder.get_mut();
+                    let reserved = holder.reserve((*cost).into(), local);
+                    match reserved {
+                        Ok(()) => self.waiting -= 1,
+                        Err(Short::Exhausted) => self.waiting = 0,
+                        // The next answer wakes them.
+                        Err(_) => {}
+                    }
+                    self.asks_early |= holder.asks_early(local);
+                    if reserved.is_ok() {
+                        continue;
+                    }
+                    None
+                }
                 AnyLimiter::Concurrency(limiter, permits, takes) => {
                     if limiter.try_acquire((*permits).into(), local) {
                         let in_flight = limiter.in_flight() as f64;
@@ -270,7 +327,7 @@ impl LimiterWork {
         }
         self.measure_at = now + demand.interval();
         let wants = match self.gate {
-            AnyLimiter::Rate(..) => demand.rate(local),
+            AnyLimiter::Rate(..) | AnyLimiter::Budget(..) => demand.rate(local),
             AnyLimiter::Concurrency(_, permits, _) => {
                 demand.at_once(in_flight + waiting * f64::from(permits), local);
                 demand.gauge(local)
@@ -289,7 +346,17 @@ impl LimiterWork {
         let work = self.ends.peek().map(|end| end.0);
         let lease = self.former.iter().map(|it| it.expires_at).min();
         let lease = lease.map(|ends| clock.when(ends));
-        let all = [self.arrives_at, self.tries_at, measure_at, work, lease];
+        let window = self.window_ends.map(|ends| clock.when(ends));
+        let early = self.asks_early.then_some(Time::ZERO);
+        let all = [
+            self.arrives_at,
+            self.tries_at,
+            measure_at,
+            work,
+            lease,
+            window,
+            early,
+        ];
         all.into_iter().flatten().min()
     }
 }

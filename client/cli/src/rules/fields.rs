@@ -29,6 +29,7 @@ pub(super) fn of_rule(rule: &Rule) -> Vec<Field> {
     let on_failure = match rule.scope {
         Scope::Local => OnFailure::Open,
         Scope::Shared => OnFailure::Safe,
+        Scope::Budget => OnFailure::Closed,
     };
     let max_wait = |span| humantime::format_duration(span).to_string();
     vec![

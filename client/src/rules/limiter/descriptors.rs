@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use crate::rules::decision::Decision;
 use crate::rules::document::{Domain, INLINE};
 use crate::rules::limiter::{Asked, Descriptor, InForce, Limiter};
-use crate::rules::rule::{OnFailure, Rule, Scope};
+use crate::rules::rule::{OnFailure, Rule};
 use crate::rules::shared::{self, Leases, Terms};
 use crate::rules::tally::Outcome;
 use crate::rules::tree::Entry;
@@ -35,10 +35,15 @@ impl Limiter {
         })
     }
 
-    /// Returns the texts of the descriptors whose rules are shared, each with its rule: a service may wait for the lease
-    /// for `max_wait` before it decides.
-    pub fn shared(&self, domain: &str, descriptors: &[Descriptor<'_>]) -> Vec<(String, Arc<Rule>)> {
-        self.with_asked(domain, descriptors, None, |in_force, _domain, asked| {
+    /// Returns the texts of the descriptors whose rules are shared, each with its rule and cost: a service may wait for
+    /// the lease for `max_wait` before it decides.
+    pub fn shared(
+        &self,
+        domain: &str,
+        descriptors: &[Descriptor<'_>],
+        hits: Option<u64>,
+    ) -> Vec<(String, Arc<Rule>, u64)> {
+        self.with_asked(domain, descriptors, hits, |in_force, _domain, asked| {
             in_force.shared(asked)
         })
     }
@@ -66,7 +71,10 @@ impl Limiter {
                 };
                 let cost = it.hits.unwrap_or(rule.cost);
                 let (whole, debt_max) = (Units::whole(cost), limit.debt_max());
-                let text = (rule.scope == Scope::Shared).then(|| shared::text(rule, it.entries));
+                let text = rule
+                    .scope
+                    .is_shared()
+                    .then(|| shared::text(rule, it.entries));
                 let counter = counters.keys.get_or_init(|| self.counter(limit));
                 let key = self.key(it.entries);
                 let (limited, map) = ((limit, counters), (&**counter, key));
@@ -227,12 +235,13 @@ pub enum Settled {
 }
 
 impl InForce {
-    /// Returns the texts of the descriptors whose rules are shared, each with its rule.
-    pub(crate) fn shared(&self, asked: &[Asked<'_>]) -> Vec<(String, Arc<Rule>)> {
+    /// Returns the texts of the descriptors whose rules are shared, each with its rule and cost.
+    pub(crate) fn shared(&self, asked: &[Asked<'_>]) -> Vec<(String, Arc<Rule>, u64)> {
         let shared = asked.iter().filter_map(|it| {
             let rule = self.rules.rules().get(it.number?)?;
-            let is_shared = rule.scope == Scope::Shared && rule.counted().is_some();
-            is_shared.then(|| (shared::text(rule, it.entries), Arc::clone(rule)))
+            let is_shared = rule.scope.is_shared() && rule.counted().is_some();
+            let cost = it.hits.unwrap_or(rule.cost);
+            is_shared.then(|| (shared::text(rule, it.entries), Arc::clone(rule), cost))
         });
         shared.collect()
     }

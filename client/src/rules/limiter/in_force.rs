@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 use super::{Asked, Counters};
 use crate::rules::decision::Why;
 use crate::rules::document::{INLINE, Rules, replaced_names};
-use crate::rules::rule::{Counted, Limit, OnFailure, Rule, Scope, identity};
+use crate::rules::rule::{Counted, Limit, OnFailure, Rule, identity};
 use crate::rules::tally::Tallies;
 
 /// A limit, and the counters of its rule.
@@ -104,7 +104,7 @@ impl InForce {
         match (&rule.limit, rule.scope, rule.on_failure) {
             _ if rule.is_replaced_by(replaced_names) => (None, Why::Replaced, None),
             (Limit::Unlimited, ..) => (Some(rule), Why::Unlimited, None),
-            (_, Scope::Shared, OnFailure::Open | OnFailure::Closed) => {
+            (_, scope, OnFailure::Open | OnFailure::Closed) if scope.is_shared() => {
                 (Some(rule), Why::NoLease, None)
             }
             (Limit::Counted(limit), ..) => (Some(rule), Why::Within, Some((limit, counter))),

@@ -7,7 +7,7 @@ use doorward_limits::Units;
 
 use crate::rules::decision::{Status, Why};
 use crate::rules::limiter::Asked;
-use crate::rules::rule::{Rule, Scope};
+use crate::rules::rule::Rule;
 use crate::rules::shared::{self, Leases};
 
 /// Amounts that a request took of the leases of its shared rules.
@@ -36,7 +36,7 @@ impl<'a> Leased<'a> {
         asked: &Asked<'_>,
         place: usize,
     ) -> Option<Result<(), Status>> {
-        let is_shared = |rule: &&Arc<Rule>| rule.scope == Scope::Shared && rule.counted().is_some();
+        let is_shared = |rule: &&Arc<Rule>| rule.scope.is_shared() && rule.counted().is_some();
         let rule = rule.filter(is_shared).filter(|_| why != Why::Replaced)?;
         let cost = asked.hits.unwrap_or(rule.cost);
         let descriptor = shared::text(rule, asked.entries);

@@ -3,6 +3,8 @@
 //! A reservation has a key. A repeated call with the key changes nothing, and has the answer of the first one. A
 //! reservation without an end counts as estimated.
 
+mod of_rules;
+
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;
 
@@ -45,6 +47,8 @@ struct Account {
     holder: BudgetHolder,
     /// Whether a call used it since the last look for idle ones.
     is_used: bool,
+    /// A window, and what rules took in it.
+    counted: (u64, u64),
 }
 
 #[derive(Debug)]
@@ -214,26 +218,7 @@ impl Caller {
             return Err(Refused::new(Kind::Conflict, detail));
         }
         if known.is_none() {
-            for id in amounts.keys() {
-                self.open_budget(id, &mut holder, &mut budgets, now)?;
-            }
-            let reserved = budgets.reserve(amounts, now);
-            for id in amounts.keys() {
-                let account = budgets.accounts.get_mut(&**id);
-                if account.is_some_and(|it| it.holder.asks_early(now)) {
-                    holder.state.ask_anew(id);
-                    self.wake.notify_one();
-                }
-            }
-            let turns = reserved.map_err(|(budget, short)| {
-                let trouble = holder.state.resource(&budget).and_then(|it| it.trouble());
-                let detail = trouble.map(|it| format!("{budget}: {}", it.message));
-                match trouble.map(|it| it.kind).zip(detail) {
-                    Some((RefusalKind::Unknown, detail)) => Refused::new(Kind::Unknown, detail),
-                    Some((RefusalKind::Other, detail)) => Refused::new(Kind::Conflict, detail),
-                    _ => Refused::short(&budget, short, budgets.window_ends_in(&budget, now)),
-                }
-            })?;
+            let turns = self.reserve_all(amounts, &mut holder, &mut budgets, now)?;
             let reservation = Reservation {
                 amounts: amounts.clone(),
                 turns,
@@ -248,6 +233,36 @@ impl Caller {
         }
         let left = |id: &String| (id.clone(), budgets.left(id, now));
         Ok(amounts.keys().map(left).collect())
+    }
+
+    /// Reserves all amounts or none, and asks for more if need be.
+    fn reserve_all(
+        &self,
+        amounts: &Amounts,
+        holder: &mut Holder,
+        budgets: &mut Budgets,
+        now: Time,
+    ) -> Result<Vec<u64>, Refused> {
+        for id in amounts.keys() {
+            self.open_budget(id, holder, budgets, now)?;
+        }
+        let reserved = budgets.reserve(amounts, now);
+        for id in amounts.keys() {
+            let account = budgets.accounts.get_mut(&**id);
+            if account.is_some_and(|it| it.holder.asks_early(now)) {
+                holder.state.ask_anew(id);
+                self.wake.notify_one();
+            }
+        }
+        reserved.map_err(|(budget, short)| {
+            let trouble = holder.state.resource(&budget).and_then(|it| it.trouble());
+            let detail = trouble.map(|it| format!("{budget}: {}", it.message));
+            match trouble.map(|it| it.kind).zip(detail) {
+                Some((RefusalKind::Unknown, detail)) => Refused::new(Kind::Unknown, detail),
+                Some((RefusalKind::Other, detail)) => Refused::new(Kind::Conflict, detail),
+                _ => Refused::short(&budget, short, budgets.window_ends_in(&budget, now)),
+            }
+        })
     }
 
     fn open_budget(
@@ -273,6 +288,7 @@ impl Caller {
         let account = Account {
             holder: BudgetHolder::new(clock::incarnation().get()),
             is_used: true,
+            counted: (0, 0),
         };
         budgets.accounts.insert(id.into(), account);
         self.wake.notify_one();

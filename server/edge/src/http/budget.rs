@@ -5,6 +5,7 @@
 //! identity share their keys.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use axum::Json;
@@ -86,7 +87,10 @@ pub(super) async fn reserve(
     )?;
     let caller = caller(&edge, &peer)?;
     let reserved = caller.reserve(&key, &form.budgets, (wait, lasts), edge.clock);
-    let budgets = reserved.await?;
+    let budgets = reserved.await.inspect_err(|refused| {
+        let early = u64::from(refused.kind == Kind::NotYet);
+        edge.refused_early.fetch_add(early, Ordering::Relaxed);
+    })?;
     Ok(Json(json!({"key": key, "budgets": budgets})))
 }
 

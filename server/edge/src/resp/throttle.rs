@@ -13,7 +13,6 @@
 use std::num::NonZeroU64;
 use std::time::Duration;
 
-use doorward::rules::rule::Scope;
 use doorward::rules::{Decision, Why};
 use doorward_limits::{
     Algorithm, FixedWindow, Gcra, GcraState, Key, Keyed, Keys, Moment, Rate, Units,
@@ -208,7 +207,7 @@ impl Throttle<'_> {
         let remaining = remaining.unwrap_or(if is_allowed { limit } else { 0 });
         let whole_seconds = |span: Duration| number(span.as_nanos().div_ceil(1_000_000_000));
         let rule = decision.rule();
-        let is_shared = rule.is_some_and(|rule| rule.scope == Scope::Shared);
+        let is_shared = rule.is_some_and(|rule| rule.scope.is_shared());
         let retry = match decision.retry_after() {
             Some(span) => whole_seconds(span),
             None if is_shared && !is_allowed => RETRY,

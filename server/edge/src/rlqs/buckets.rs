@@ -372,7 +372,7 @@ impl Bucket {
                 let [of_envoy, of_identity] = streams.map(|it| it as f64);
                 let sharers = match leased.scope {
                     Scope::Local => of_envoy,
-                    Scope::Shared => {
+                    Scope::Shared | Scope::Budget => {
                         f64::from(identities) * f64::from(leased.processes) * of_identity
                     }
                 };

@@ -81,7 +81,7 @@ descriptors:
             entries: &entries,
             hits: None,
         }];
-        let (descriptor, rule) = limiter.shared("a/b", &descriptors).remove(0);
+        let (descriptor, rule, _) = limiter.shared("a/b", &descriptors, None).remove(0);
         let id = ids::resource("a/b", &descriptor);
         let resource = ResourceId::new(&id).unwrap();
         let glob = ids::glob(&rule);

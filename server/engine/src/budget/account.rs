@@ -73,6 +73,8 @@ pub(super) struct Account {
     /// Whether the newest word waits for the mark.
     pub(super) is_unanswered: bool,
     pub(super) heard_at: Time,
+    /// Time of its entry among live or silent holders. None: it has none yet.
+    pub(super) queued_at: Option<Time>,
     pub(super) streams: bool,
     /// Whether its need does not count, and all that is reserved counts as taken.
     pub(super) is_silent: bool,
@@ -93,6 +95,7 @@ impl Account {
             newest: 0,
             is_unanswered: false,
             heard_at: Time::ZERO,
+            queued_at: None,
             streams: false,
             is_silent: true,
         }

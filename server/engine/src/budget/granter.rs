@@ -50,7 +50,8 @@ pub(crate) struct Granter {
     /// Time after which a silent holder's need does not count.
     lease_length: Duration,
     accounts: BTreeMap<AccountId, Account>,
-    /// Holders that are not silent, by the time of their last word, and those that are.
+    /// Holders that are not silent, by the time of a word, and those that are. A live one moves to its newest word only
+    /// when its entry is due, so a word costs no change here.
     live: BTreeSet<(Time, AccountId)>,
     silent: BTreeSet<(Time, AccountId)>,
     needs: ClaimIndex,
@@ -222,7 +223,7 @@ impl Granter {
         }
     }
 
-    /// When the next holder becomes silent.
+    /// When the next holder may become silent.
     pub(crate) fn next_silence(&self) -> Option<Time> {
         self.live
             .first()
@@ -232,12 +233,27 @@ impl Granter {
     /// Notes which holders have become silent.
     pub(crate) fn note_silence(&mut self, now: Time) {
         while self.next_silence().is_some_and(|at| at <= now)
-            && let Some((heard_at, id)) = self.live.pop_first()
+            && let Some((_, id)) = self.live.pop_first()
         {
+            let heard_at = self.accounts.get(&id).map_or(now, |it| it.heard_at);
+            if heard_at + self.lease_length > now {
+                self.enqueue(id, heard_at, false);
+                continue;
+            }
             self.change(&id, |account| account.is_silent = true);
             self.replace_need(&id, None);
-            self.silent.insert((heard_at, id));
+            self.enqueue(id, heard_at, true);
         }
+    }
+
+    fn enqueue(&mut self, id: AccountId, at: Time, is_silent: bool) {
+        if let Some(account) = self.accounts.get_mut(&id) {
+            account.queued_at = Some(at);
+        }
+        match is_silent {
+            true => self.silent.insert((at, id)),
+            false => self.live.insert((at, id)),
+        };
     }
 
     /// Hears a word and decides.
@@ -273,32 +289,37 @@ impl Granter {
             self.begin_round();
         }
         self.note_holder(id, &word, now);
-        let waits = self.waits_for_mark(id) && !word.streams;
-        self.change(id, |account| {
-            account.newest = word.sequence;
-            account.is_unanswered = waits;
-        });
+        let headroom = self.headroom(id).ok_or(RefusalReason::TooManyAccounts)?;
+        let waits = headroom.waits_for_mark() && !word.streams;
+        if let Some(account) = self.accounts.get_mut(id) {
+            (account.newest, account.is_unanswered) = (word.sequence, waits);
+        }
         if waits {
             return Err(RefusalReason::NotReady);
         }
-        self.decide(id).ok_or(RefusalReason::TooManyAccounts)
+        self.decide(id, headroom)
+            .ok_or(RefusalReason::TooManyAccounts)
     }
 
     /// Notes what a holder needs, and that it lives unless it leaves.
     fn note_holder(&mut self, id: &AccountId, word: &Word, now: Time) {
-        let heard_at = self.change(id, |account| {
+        let before = self.change(id, |account| {
             (account.least, account.streams) = (word.least, word.streams);
-            account.is_silent = word.closes;
-            std::mem::replace(&mut account.heard_at, now)
+            account.heard_at = now;
+            let was_silent = std::mem::replace(&mut account.is_silent, word.closes);
+            (was_silent, account.queued_at)
         });
-        let before = (heard_at.unwrap_or_default(), id.clone());
-        self.live.remove(&before);
-        self.silent.remove(&before);
-        match word.closes {
-            true => self.silent.insert((now, id.clone())),
-            false => self.live.insert((now, id.clone())),
-        };
-        let need = (!word.closes).then(|| word.need.clone());
+        let (was_silent, queued_at) = before.unwrap_or_default();
+        if was_silent || word.closes {
+            if let Some(at) = queued_at {
+                match was_silent {
+                    true => self.silent.remove(&(at, id.clone())),
+                    false => self.live.remove(&(at, id.clone())),
+                };
+            }
+            self.enqueue(id.clone(), now, word.closes);
+        }
+        let need = (!word.closes).then_some(&word.need);
         self.replace_need(id, need);
     }
 
@@ -380,7 +401,8 @@ impl Granter {
             return None;
         }
         let before = self.change(&id, |account| account.ceiling)?;
-        let answer = self.decide(&id)?;
+        let headroom = self.headroom(&id)?;
+        let answer = self.decide(&id, headroom)?;
         (is_new || answer.ceiling > before).then_some((id, answer))
     }
 
@@ -409,15 +431,16 @@ impl Granter {
     }
 
     /// Replaces what counts of an account's need. None: nothing.
-    fn replace_need(&mut self, id: &AccountId, need: Option<Demand>) {
+    fn replace_need(&mut self, id: &AccountId, need: Option<&Demand>) {
         let Some(account) = self.accounts.get_mut(id) else {
             return;
         };
-        let need = need.unwrap_or_else(nothing);
-        if need != account.need {
+        let none = nothing();
+        let need = need.unwrap_or(&none);
+        if *need != account.need {
             let needs = &mut self.needs;
             let counts = |claim: &Claim| !claim.wants.is_zero();
-            let before = std::mem::replace(&mut account.need, need);
+            let before = std::mem::replace(&mut account.need, need.clone());
             before.for_each_claim(|_, claim| {
                 if counts(&claim) {
                     needs.remove(claim)

@@ -139,6 +139,15 @@ impl Templates {
         self.0.in_order.is_empty()
     }
 
+    /// Returns the first budget of which a root without marks forgets what was given.
+    pub fn budget_with_marks(&self) -> Option<&Arc<Template>> {
+        let is_marked = |it: &&Arc<Template>| {
+            let terms = it.algorithm.budget.as_ref();
+            it.algorithm.learns() && terms.is_some_and(|terms| terms.period.is_marked())
+        };
+        self.iter().find(is_marked)
+    }
+
     /// Returns the length of the longest lease. Zero: there are no templates, so no holder gets a lease.
     pub fn longest_lease(&self) -> Duration {
         self.0.lengths.longest_lease

@@ -46,7 +46,8 @@ fn start(runtime: &Runtime, mut signals: Signals) -> anyhow::Result<ExitCode> {
     serve.limits.warn_of_removed();
     warn_of_mounts(&values);
     if let Some(path) = serve.check {
-        let checked = signals.during(async move { check(&path).await });
+        let has_store = serve.state_dir.is_none_or(|dir| dir.as_os_str() != "none");
+        let checked = signals.during(async move { check(&path, has_store).await });
         let checked = runtime.block_on(checked);
         return Ok(checked.ok().flatten().unwrap_or(ExitCode::from(FAILED)));
     }
@@ -60,8 +61,8 @@ fn start(runtime: &Runtime, mut signals: Signals) -> anyhow::Result<ExitCode> {
 }
 
 /// Validates a template file.
-async fn check(path: &Path) -> ExitCode {
-    match file::check(path).await {
+async fn check(path: &Path, has_store: bool) -> ExitCode {
+    match file::check(path, has_store).await {
         Ok(templates) => {
             let (path, count) = (path.display(), templates.len());
             let s = if count == 1 { "" } else { "s" };
@@ -74,7 +75,7 @@ async fn check(path: &Path) -> ExitCode {
             let _ = writeln!(io::stderr(), "{}", visible::lines(&text));
             ExitCode::from(match error {
                 TemplateFileError::Read(_) => MISUSED,
-                TemplateFileError::Document(_) => FAILED,
+                TemplateFileError::Document(_) | TemplateFileError::NoStore(_) => FAILED,
             })
         }
     }

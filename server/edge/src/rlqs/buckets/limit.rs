@@ -48,7 +48,8 @@ impl Limit {
 }
 
 impl Leased {
-    /// Returns the limit by a rule that counts. None: the identity can have no leases.
+    /// Returns the limit by a rule that counts. None: the identity can have no leases, or Envoy would need a rate of a
+    /// budget.
     pub(super) fn of(
         domain: &str,
         asker: &Asker,
@@ -65,6 +66,7 @@ impl Leased {
             on_failure: match rule.scope {
                 Scope::Local => OnFailure::Safe,
                 Scope::Shared => rule.on_failure,
+                Scope::Budget => return None,
             },
             scope: rule.scope,
             processes: rule.processes,

@@ -38,6 +38,7 @@ impl Root {
         let templates = Templates::parse(&[
             spec("tokens/*", 1_000.0, AlgorithmKind::Budget),
             spec("calls/*", 10.0, AlgorithmKind::Budget),
+            spec("shared/api/tenant=*", 1_000.0, AlgorithmKind::Budget),
             spec("rate", 10.0, AlgorithmKind::FairShare),
         ]);
         let mut node = node::Node::new(Config::default(), templates.unwrap());
@@ -148,6 +149,50 @@ async fn of_several_budgets_all_are_reserved_or_none() {
         (root.used("tokens/acme"), root.used("calls/acme")),
         (1_000.0, 10.0)
     );
+}
+
+/// Tokens of a tenant, of which no process may take more than 5,000 a day.
+const OF_TENANT: &str = "{domain: api, descriptors: [{key: tenant, scope: budget, max_wait: 30s, \
+    rate_limit: {rate: 5000/day}}]}";
+
+#[tokio::test]
+async fn a_rule_takes_from_a_budget_and_settles_against_it() {
+    let root = Root::new();
+    let site = Site::new(OF_TENANT, Arc::clone(&root));
+    let ask = |cost: i64| json!({"domain": "api", "entries": {"tenant": "acme"}, "cost": cost});
+    // Path, cost, and status.
+    let story = [
+        ("check", 600, 200),
+        ("check", 500, 429),
+        // A call used more than there was.
+        ("charge", 500, 204),
+        ("check", 0, 429),
+        // And the call before it used less.
+        ("charge", -300, 204),
+        ("check", 0, 200),
+        ("check", 200, 200),
+        ("check", 1, 429),
+        // No more is given back than was taken.
+        ("charge", -5_000, 204),
+        ("check", 1_000, 200),
+    ];
+    for (step, (path, cost, status)) in story.into_iter().enumerate() {
+        let answer = post(&site, &format!("/v1/{path}"), ask(cost)).await;
+        assert_eq!(answer.status, status, "step {step}: {}", answer.body);
+    }
+    assert_eq!(root.used("shared/api/tenant=acme"), 1_000.0);
+}
+
+#[tokio::test]
+async fn a_rule_without_its_budget_refuses_unless_it_is_open() {
+    for (on_failure, status) in [("closed", 503), ("open", 200)] {
+        let rules = OF_TENANT.replace("api", "none");
+        let rules = rules.replace("30s", &format!("5ms, on_failure: {on_failure}"));
+        let site = Site::new(&rules, Root::new());
+        let ask = json!({"domain": "none", "entries": {"tenant": "acme"}});
+        let answer = post(&site, "/v1/check", ask).await;
+        assert_eq!(answer.status, status, "{on_failure}: {}", answer.body);
+    }
 }
 
 /// Name, path, body, status, and words of the answer.

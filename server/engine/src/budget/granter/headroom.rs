@@ -5,9 +5,24 @@ use crate::budget::granter::{Granter, narrow};
 use crate::claims::Demand;
 use crate::messages::LimitedBy;
 
+/// Headroom of an account, as far as the mark of the budget allows now.
+pub(super) struct Headroom {
+    gets: u64,
+    limited_by: LimitedBy,
+    /// The same, once the mark has risen.
+    wanted: u64,
+    least: u64,
+}
+
+impl Headroom {
+    pub(super) fn waits_for_mark(&self) -> bool {
+        self.gets < self.wanted
+    }
+}
+
 impl Granter {
-    /// Returns the headroom that an account gets if so much of the total may be out, and what limits it.
-    fn headroom(&self, id: &AccountId, out_max: u64) -> Option<(u64, LimitedBy)> {
+    /// Returns the headroom that an account gets.
+    pub(super) fn headroom(&self, id: &AccountId) -> Option<Headroom> {
         let account = self.accounts.get(id)?;
         let remains = self.total.saturating_sub(self.base());
         let divided = match account.streams && !self.is_below {
@@ -18,16 +33,24 @@ impl Granter {
         let need = account.need.wants().get() as u64;
         let share = (account.need.at(level) as u64).min(need);
         let others = self.all_reserved() - u128::from(account.reserved);
-        let free = u128::from(out_max).saturating_sub(others + u128::from(account.taken));
-        let free = narrow(free);
         let least = self.least_of(account);
-        let gets = share.min(free);
-        let gets = if least <= free { gets.max(least) } else { gets };
-        Some(match gets {
-            gets if gets >= need => (gets, LimitedBy::Wants),
-            gets if gets < least => (0, LimitedBy::Others),
-            gets if gets < share => (gets, LimitedBy::Others),
-            gets => (gets, LimitedBy::Share),
+        let of = |out_max: u64| {
+            let free = u128::from(out_max).saturating_sub(others + u128::from(account.taken));
+            let free = narrow(free);
+            let gets = share.min(free);
+            match if least <= free { gets.max(least) } else { gets } {
+                gets if gets >= need => (gets, LimitedBy::Wants),
+                gets if gets < least => (0, LimitedBy::Others),
+                gets if gets < share => (gets, LimitedBy::Others),
+                gets => (gets, LimitedBy::Share),
+            }
+        };
+        let ((gets, limited_by), (wanted, _)) = (of(self.confirmed), of(self.total));
+        Some(Headroom {
+            gets,
+            limited_by,
+            wanted,
+            least,
         })
     }
 
@@ -43,29 +66,25 @@ impl Granter {
         }
     }
 
-    pub(super) fn waits_for_mark(&self, id: &AccountId) -> bool {
-        let gets = |out_max| self.headroom(id, out_max).map(|(gets, _)| gets);
-        gets(self.confirmed) < gets(self.total)
-    }
-
     /// Sets the headroom of an account, which may raise what is reserved for it.
-    pub(super) fn decide(&mut self, id: &AccountId) -> Option<Answer> {
-        let (wanted, _) = self.headroom(id, self.total)?;
-        let (gets, limited_by) = self.headroom(id, self.confirmed)?;
+    pub(super) fn decide(&mut self, id: &AccountId, headroom: Headroom) -> Option<Answer> {
+        let Headroom {
+            gets,
+            limited_by,
+            wanted,
+            least,
+        } = headroom;
         let before = self.all_reserved();
-        self.change(id, |account| {
+        let own = self.change(id, |account| {
             account.ceiling = account.taken + gets;
             account.rising = wanted.saturating_sub(gets);
             account.reserved = account.reserved.max(account.ceiling);
             account.limited_by = limited_by;
-        });
+            account.reserved - account.taken
+        })?;
         if limited_by != LimitedBy::Wants {
             self.is_waited_for = true;
-            let missing = self.accounts.get(id).and_then(|account| {
-                let least = self.least_of(account);
-                let own = account.reserved - account.taken;
-                (gets < least).then(|| least.saturating_sub(own))
-            });
+            let missing = (gets < least).then(|| least.saturating_sub(own));
             self.least = self.least.into_iter().chain(missing).min();
         }
         debug_assert!(
