@@ -144,9 +144,7 @@ impl BudgetLimiter {
                     let hooks = &self.handle.shared.hooks;
                     hooks.admitted(self.resource_id(), cost.as_f64());
                 }
-                // Of the window it is settled in, as a time.
-                let turn = Moment::ORIGIN.after(Duration::from_nanos(turn));
-                return Ok(RatePermit::of(self, cost, turn));
+                return Ok(RatePermit::of(self, cost, of_turn(turn)));
             }
             Err(short) => short,
         };
@@ -184,9 +182,21 @@ impl Payer for BudgetLimiter {
         self.try_acquire(more).map(|permit| Some(permit.taken_at()))
     }
 
+    fn count(&self, more: Units) -> Option<Moment> {
+        let mut holder = self.holder()?;
+        let turn = holder.turn();
+        holder.settle(turn, 0, whole(more));
+        Some(of_turn(turn))
+    }
+
     fn shared(&self) -> Arc<dyn Payer> {
         Arc::new(self.clone())
     }
+}
+
+/// Returns the window that an amount is settled in, as a time.
+fn of_turn(turn: u64) -> Moment {
+    Moment::ORIGIN.after(Duration::from_nanos(turn))
 }
 
 /// Returns the amount as a whole number. A part counts as one.

@@ -38,6 +38,12 @@ pub(crate) trait Payer: Send + Sync {
     /// Takes more for a call that goes on. Returns the window of the amount if it is of a budget.
     fn take(&self, more: Units) -> Result<Option<Moment>, Refusal>;
 
+    /// Counts more for a call that goes on, whether there is so much or not, in the present window of a budget. Returns
+    /// that window. None: it is no budget.
+    fn count(&self, _more: Units) -> Option<Moment> {
+        None
+    }
+
     /// Returns the same limiter for as long as a permit lives.
     fn shared(&self) -> Arc<dyn Payer>;
 }
@@ -133,7 +139,14 @@ impl<'a> RatePermit<'a> {
 
     /// Counts more for the same call, whether there is so much or not, as for a part of an answer that has come already.
     pub fn debit(&mut self, more: impl Into<Units>) {
-        self.correct(self.cost.saturating_add(more.into()));
+        let more = more.into();
+        match self.limiter().and_then(|limiter| limiter.count(more)) {
+            None => self.correct(self.cost.saturating_add(more)),
+            Some(window) if window == self.taken_at => {
+                self.cost = self.cost.saturating_add(more);
+            }
+            Some(window) => (self.cost, self.taken_at) = (more, window),
+        }
     }
 
     /// Returns a receipt, by which the permit may be ended from several places.

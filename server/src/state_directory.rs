@@ -332,7 +332,7 @@ impl Contents {
         for entry in read.open_table(MARKS)?.iter()? {
             let (resource, mark) = entry?;
             let mark = mark_of(mark.value());
-            let mark = ResourceId::new(resource.value()).ok().zip(mark);
+            let mark = ResourceId::of_mark(resource.value()).ok().zip(mark);
             let (id, mark) = mark.ok_or_else(|| {
                 Error::Corrupted(format!("the mark of {:?} is invalid", resource.value()))
             })?;

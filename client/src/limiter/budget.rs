@@ -29,7 +29,7 @@ const SHORT: Duration = Duration::from_secs(3_600);
 pub enum Short {
     /// The ceilings are too low. A server may raise them.
     Ceiling,
-    /// The newest answer left less than the call needs, although the server knew that: nothing more is there for it.
+    /// The newest answer left less than the call needs, and the request had named such an amount: nothing more is there.
     Exhausted,
     /// The window is over, and the next one is not known yet.
     Turning,
@@ -74,6 +74,8 @@ pub struct BudgetHolder {
     in_vain: Option<(u64, u64)>,
     /// Whether more was asked for early since the newest answer.
     asked_early: bool,
+    /// Amount that counts in the first account, since there is none yet.
+    owed: u64,
     /// Amounts of calls in the present span and in the one before, and the start of the present one.
     used: (u64, u64, Time),
     soft: bool,
@@ -125,10 +127,10 @@ impl BudgetHolder {
         self.answered
     }
 
-    /// Whether the newest answer left nothing for a call of that amount, although a smaller one waited.
+    /// Whether the newest answer left nothing for a call of that amount, although one as small had waited for it.
     fn is_told_no(&self, amount: u64) -> bool {
-        let (need, least) = self.heard;
-        self.is_short && need > 0 && amount >= least && self.granted < least.max(1)
+        let (_, least) = self.heard;
+        self.is_short && least > 0 && amount >= least && self.granted < least
     }
 
     fn is_over(&self, now: Time) -> bool {
@@ -151,14 +153,30 @@ impl BudgetHolder {
                 return Ok(());
             }
         }
+        self.wait_for(amount);
+        Err(self.short(amount, now))
+    }
+
+    /// Notes that a call waits for an amount, or for another budget beside it: the next request asks for so much.
+    pub fn wait_for(&mut self, amount: u64) {
         let (least, most) = self.in_vain.unwrap_or((amount, amount));
         self.in_vain = Some((least.min(amount), most.max(amount)));
-        Err(match self.accounts.is_empty() {
+    }
+
+    /// Returns why an amount for which there is no room cannot be reserved.
+    pub fn short(&self, amount: u64, now: Time) -> Short {
+        match self.accounts.is_empty() {
             _ if self.is_over(now) => Short::Turning,
             true => Short::NoCeiling,
             false if self.is_told_no(amount) => Short::Exhausted,
             false => Short::Ceiling,
-        })
+        }
+    }
+
+    /// Whether an amount may be reserved now.
+    pub fn has(&self, amount: u64, now: Time) -> bool {
+        let mut accounts = self.accounts.iter();
+        !self.is_over(now) && accounts.any(|account| account.headroom() >= amount)
     }
 
     /// Settles an amount that was reserved in that window. In a later window it changes nothing.
@@ -166,8 +184,10 @@ impl BudgetHolder {
         if turn != self.turn {
             return;
         }
-        if let Some(account) = self.accounts.last_mut() {
-            account.taken = account.taken.saturating_add(used.saturating_sub(reserved));
+        let more = used.saturating_sub(reserved);
+        match self.accounts.last_mut() {
+            Some(account) => account.taken = account.taken.saturating_add(more),
+            None => self.owed = self.owed.saturating_add(more),
         }
         let mut back = reserved.saturating_sub(used);
         for account in self.accounts.iter_mut().rev() {
@@ -278,6 +298,7 @@ impl BudgetHolder {
         let book = state.granter_book;
         let place = self.accounts.iter().position(|it| it.book == book);
         let taken = place.map_or(0, |place| self.accounts.remove(place).taken);
+        let taken = taken.saturating_add(std::mem::take(&mut self.owed));
         let ceiling = answer.ceiling;
         self.accounts.push(Account {
             book,

@@ -68,6 +68,11 @@ impl ClientState {
         }
     }
 
+    /// Releases a resource although it is open again: its last word names a former account of a budget.
+    pub fn release_former(&mut self, resource: &str) {
+        self.releases.due.insert(resource.into());
+    }
+
     /// Creates the release to send now.
     pub fn release(&mut self) -> Release {
         let sequence = self.next_sequence();

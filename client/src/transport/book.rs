@@ -34,6 +34,9 @@ impl Book {
         if slot.measured.is_some() {
             earlier(&mut self.measure_at, now + SOON);
         }
+        if self.last_words.contains_key(&slot.id) {
+            self.state.release_former(&slot.id);
+        }
         self.handles.insert(slot.id.clone(), handle);
         self.slots.insert(slot.id.clone(), slot);
     }

@@ -446,7 +446,7 @@ impl Leases for CallerLeases<'_> {
         match (self.of(rule, descriptor), rule.scope) {
             (None, _) => 0,
             (Some((caller, resource, _)), Scope::Budget) => {
-                caller.charge_budget(&resource, cost, self.now())
+                caller.charge_budget(&resource, cost, debt_max, self.now())
             }
             (Some((caller, resource, by)), _) => {
                 caller.charge(&resource, &by, cost, debt_max, self.now())

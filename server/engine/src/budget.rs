@@ -6,8 +6,10 @@
 mod account;
 mod granter;
 mod mark;
+mod snapshot;
 mod upward;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,13 +19,10 @@ use crate::budget::granter::Granter;
 use crate::budget::mark::BudgetMark;
 use crate::budget::upward::Upward;
 use crate::id::{MastershipId, ResourceId};
-use crate::messages::{
-    BudgetState, LeaseSnapshot, LeasesFrom, LimitedBy, RefusalReason, ResourceSnapshot, ServerAsk,
-    ServerLease,
-};
+use crate::messages::{BudgetState, LimitedBy, RefusalReason, ServerAsk, ServerLease};
 use crate::resource::parent::ParentPace;
 use crate::templates::window::{UnixMillis, Window};
-use crate::templates::{Algorithm, AlgorithmKind, Template};
+use crate::templates::{Algorithm, Template};
 use crate::time::{Time, spread};
 
 /// Shortest time after which a holder comes at the turn of a window, and the range by which holders are spread.
@@ -58,19 +57,22 @@ struct Root {
     capacity: u64,
     capacity_before: u64,
     carried: Option<u64>,
-    /// None: this server keeps none.
+    /// Whether this server keeps marks of windows that are long enough.
+    keeps_marks: bool,
+    /// None: it keeps none of this window.
     mark: Option<BudgetMark>,
-    /// Start of a window that is over, and whose mark is in the store.
-    marked_before: Option<UnixMillis>,
+    /// Starts of windows that are over, and whose marks are in the store.
+    marked_before: BTreeSet<UnixMillis>,
 }
 
 impl Budget {
     /// Makes a budget of a root. `mark`: the newest window of which there is a mark in the store, and the mark, or the
-    /// present window; none if this server keeps no marks of these windows. `is_unknown`: any amount may be out in it.
+    /// present window; none if this server keeps no marks. `marked_before`: the starts of earlier windows with a mark.
+    /// `is_unknown`: any amount may be out in it.
     pub(crate) fn of_root(
         id: ResourceId,
         template: Arc<Template>,
-        (mark, is_unknown): (Option<(Window, u64)>, bool),
+        (mark, mut marked_before, is_unknown): (Option<(Window, u64)>, BTreeSet<UnixMillis>, bool),
         mastership: MastershipId,
         caller: CallerSlot,
         at: UnixMillis,
@@ -78,13 +80,14 @@ impl Budget {
         let algorithm = Arc::clone(&template.algorithm);
         let terms = algorithm.budget.as_ref();
         let present = || terms.map_or(Window::LIFETIME, |it| it.period.at(at));
-        let (window, mark) = mark.unzip();
+        let keeps_marks = mark.is_some();
+        let is_marked = terms.is_some_and(|it| it.period.is_marked());
+        let unmarked = mark.filter(|(_, mark)| !is_marked && *mark > 0);
+        marked_before.extend(unmarked.map(|(window, _)| window.start));
+        let (window, mark) = mark.filter(|_| is_marked).unzip();
         let window = window.unwrap_or_else(present);
         let capacity = capacity_of(&template);
-        let book = match mark {
-            Some(_) => node_book(&id),
-            None => mastership.get(),
-        };
+        let book = node_book(&id);
         let unreported = match is_unknown {
             true => capacity,
             false => mark.unwrap_or(0),
@@ -95,9 +98,11 @@ impl Budget {
                 template: Some(template),
                 capacity,
                 capacity_before: capacity,
-                carried: None,
+                // An unknown amount of the window before counts as used.
+                carried: Some(0),
+                keeps_marks,
                 mark: mark.map(BudgetMark::found),
-                marked_before: None,
+                marked_before,
             }),
             id,
             caller,
@@ -129,6 +134,8 @@ impl Budget {
     /// Puts another template in force. None: it was removed.
     pub(crate) fn set_template(&mut self, template: Option<&Arc<Template>>) {
         if let Source::Root(root) = &mut self.source {
+            // With another kind, it is as if it was removed.
+            let template = template.filter(|it| it.algorithm.budget.is_some());
             root.template = template.cloned();
             if let Some(template) = template {
                 self.algorithm = Arc::clone(&template.algorithm);
@@ -140,6 +147,7 @@ impl Budget {
     /// Brings the window and the amounts up to date.
     pub(crate) fn look(&mut self, at: UnixMillis, now: Time) {
         self.granter.note_silence(now);
+        self.granter.forget_old();
         let (granter, terms) = (&mut self.granter, self.algorithm.budget.as_deref());
         let lease_length = self.algorithm.lease_length;
         match &mut self.source {
@@ -165,10 +173,11 @@ impl Budget {
                     granter.turn(window);
                     root.capacity_before = root.capacity;
                     root.carried = None;
-                    if root.mark.is_some() {
-                        root.marked_before = Some(before.start);
-                        root.mark = Some(BudgetMark::default());
+                    if root.mark.is_some_and(|mark| mark.is_kept()) {
+                        root.marked_before.insert(before.start);
                     }
+                    let is_marked = root.keeps_marks && terms.period.is_marked();
+                    root.mark = is_marked.then(BudgetMark::default);
                 }
                 let window = granter.window();
                 if root.carried.is_none() {
@@ -337,12 +346,8 @@ impl Budget {
         let Source::Root(root) = &self.source else {
             return None;
         };
-        let needs = self.granter.needs().total_wants() as u64;
-        let out = self
-            .granter
-            .reserved()
-            .max(self.granter.base().saturating_add(needs));
-        root.mark?.due(out, self.granter.total())
+        root.mark?
+            .due(self.granter.asked_for(), self.granter.total())
     }
 
     /// Begins to write the mark. Returns it, and whether there is one in the store.
@@ -361,11 +366,21 @@ impl Budget {
         }
     }
 
-    /// Returns the start of a window that is over, and whose mark is to be removed.
-    pub(crate) fn take_marked_before(&mut self) -> Option<UnixMillis> {
-        match &mut self.source {
-            Source::Root(root) => root.marked_before.take(),
+    /// Returns the starts of windows whose marks are to be written or removed now.
+    pub(crate) fn marks_due(&self) -> impl Iterator<Item = UnixMillis> {
+        let before = match &self.source {
+            Source::Root(root) => Some(root.marked_before.iter().copied()),
             Source::Parent(_) => None,
+        };
+        let present = self.mark_due().map(|_| self.window().start);
+        before.into_iter().flatten().chain(present)
+    }
+
+    /// Begins to remove the mark of a window that is over. Returns whether there is one.
+    pub(crate) fn remove_mark(&mut self, start: UnixMillis) -> bool {
+        match &mut self.source {
+            Source::Root(root) => root.marked_before.remove(&start),
+            Source::Parent(_) => false,
         }
     }
 
@@ -374,59 +389,6 @@ impl Budget {
         if let Some(mark) = self.mark_mut() {
             mark.note_written();
         }
-    }
-
-    /// Returns the state of the budget now.
-    pub(crate) fn snapshot(&self, now: Time) -> ResourceSnapshot {
-        let granter = &self.granter;
-        let needs = granter.needs();
-        let (template, mark, upstream) = match &self.source {
-            Source::Root(root) => {
-                let mark = root.mark.map(|mark| mark.confirmed() as f64);
-                (root.template.clone(), mark, None)
-            }
-            Source::Parent(parent) => (None, None, Some(parent.snapshot(now))),
-        };
-        ResourceSnapshot {
-            resource: self.id.clone(),
-            template,
-            kind: AlgorithmKind::Budget,
-            shrink: self.algorithm.shrink,
-            lease_length: self.algorithm.lease_length,
-            refresh_interval: self.algorithm.refresh_interval,
-            capacity: granter.total() as f64,
-            safe_capacity: None,
-            wants: granter.base() as f64 + needs.total_wants(),
-            granted: granter.reserved() as f64,
-            reserved: granter.reserved() as f64,
-            leases: granter.len(),
-            children: 0,
-            clients: needs.total_subclients(),
-            waiting: 0,
-            below_floor: None,
-            learning_remaining: None,
-            grows: false,
-            unreported: granter.unreported() as f64,
-            unreported_for: None,
-            mark,
-            upstream,
-        }
-    }
-
-    /// Returns holders from that place on, in up to `max` places, and the place for the next call.
-    pub(crate) fn view(
-        &self,
-        from: &LeasesFrom,
-        holder: &str,
-        max: usize,
-    ) -> (Vec<LeaseSnapshot>, Option<LeasesFrom>) {
-        let place = match from {
-            LeasesFrom::Place(place) => *place,
-            LeasesFrom::Start | LeasesFrom::After(_) => 0,
-        };
-        let next = place.saturating_add(max);
-        let next = (next < self.granter.len()).then_some(LeasesFrom::Place(next));
-        (self.granter.view(place, holder, max).collect(), next)
     }
 
     /// The window now.
@@ -451,6 +413,22 @@ impl Budget {
         Algorithm::clone(&self.algorithm)
     }
 
+    /// Whether a holder has an account here.
+    pub(crate) fn knows(&self, account: &AccountId) -> bool {
+        self.granter.knows(account)
+    }
+
+    /// Whether nothing is known of it that a new one would not know.
+    pub(crate) fn is_forgettable(&self) -> bool {
+        let has_mark = |root: &Root| root.mark.is_some_and(|it| it.is_kept());
+        self.granter.len() == 0
+            && self.granter.reserved() == 0
+            && match &self.source {
+                Source::Root(root) => !has_mark(root) && root.marked_before.is_empty(),
+                Source::Parent(parent) => parent.ceiling() == 0,
+            }
+    }
+
     /// Number of accounts.
     pub(crate) fn accounts(&self) -> usize {
         self.granter.len()
@@ -467,7 +445,7 @@ fn capacity_of(template: &Template) -> u64 {
     template.capacity.get() as u64
 }
 
-/// Returns the book of a node whose store keeps marks of its windows: the same for each of its masters.
+/// Returns the book of a root: the same for each master of its node.
 fn node_book(id: &ResourceId) -> u64 {
     let bytes = id.as_str().bytes().map(u64::from);
     bytes.fold(1, crate::id::split_mix).max(1)

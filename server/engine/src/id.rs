@@ -8,8 +8,9 @@ use std::fmt;
 
 use std::num::NonZeroU64;
 
+use doorward_time::marks::BUDGET_KEY;
 use doorward_time::named;
-use smol_str::SmolStr;
+use smol_str::{SmolStr, format_smolstr};
 use thiserror::Error;
 
 /// The longest id, in bytes of UTF-8.
@@ -160,6 +161,32 @@ macro_rules! id {
 id! {
     /// Names a shared thing, for instance `db/orders/reads`.
     ResourceId
+}
+
+impl ResourceId {
+    /// Returns the name of the mark of a budget's window, which no resource has.
+    pub(crate) fn of_window(&self, start: i64) -> Self {
+        Self(format_smolstr!("{self}{BUDGET_KEY}{start}"))
+    }
+
+    /// Parses the name of a mark: of a resource, or of a budget's window.
+    ///
+    /// # Errors
+    ///
+    /// If the id in it is invalid.
+    pub fn of_mark(text: &str) -> Result<Self, IdError> {
+        let window = text.split_once(BUDGET_KEY);
+        match window.and_then(|(id, start)| Some((id, start.parse().ok()?))) {
+            Some((id, start)) => Ok(Self::new(id)?.of_window(start)),
+            None => Self::new(text),
+        }
+    }
+
+    /// Returns the budget and the start of the window, if it names the mark of one.
+    pub(crate) fn window(&self) -> Option<(Self, i64)> {
+        let (id, start) = self.as_str().split_once(BUDGET_KEY)?;
+        Some((Self(id.into()), start.parse().ok()?))
+    }
 }
 
 id! {

@@ -233,7 +233,7 @@ pub enum RefusalReason {
     IsNoBudget,
     /// All accounts that a budget can have are those of live holders.
     #[error(
-        "the budget has as many holders as one server keeps; ask fewer servers, or a level of servers in between"
+        "the budget has as many live holders as one server keeps; put a level of servers between them and this one"
     )]
     TooManyAccounts,
     /// The parent refuses the resource for a reason of its own.

@@ -15,7 +15,7 @@ use doorward_engine::id::{HolderName, ResourceId};
 use doorward_engine::messages::{LeaseSnapshot, LeasesFrom, ResourceSnapshot};
 use doorward_engine::node::mastership::Mastership;
 use doorward_engine::plan::{PlannedDivision, Terms};
-use doorward_engine::templates::{Template, Templates};
+use doorward_engine::templates::{AlgorithmKind, Template, Templates};
 use doorward_proto::admin::v1::plans_server::Plans;
 use doorward_proto::admin::v1::{PlanRequest, PlanResponse, PlannedChild, PlannedResource};
 use prost::Message;
@@ -212,7 +212,13 @@ struct Planner<'a> {
 impl Planner<'_> {
     fn planned(&self, resource: ResourceSnapshot, change: Change) -> PlannedResource {
         let (id, lease_length) = (resource.resource.clone(), resource.lease_length);
+        let is_budget = resource.kind == AlgorithmKind::Budget;
         let mut planned = head(resource, change.as_ref());
+        if is_budget {
+            // A change takes nothing back.
+            planned.planned = planned.granted;
+            return planned;
+        }
         let division = change.map(|(_, terms)| self.state.divided(&id, terms));
         let division = division.as_ref();
         let mut changes = Changes::default();

@@ -9,6 +9,7 @@ use std::time::Duration;
 use doorward_documents::{Located, locate_bytes};
 use doorward_door::tasks::joined;
 use doorward_engine::plan::Terms;
+use doorward_engine::templates::AlgorithmKind;
 use parking_lot::Mutex;
 use serde::Serialize;
 use tokio::time::{Instant, sleep};
@@ -117,6 +118,9 @@ impl Shadow {
         let resources = state.history().resources().into_iter();
         let shadows = resources.filter_map(|id| {
             let template = located.templates.find(&id)?;
+            if template.algorithm.kind == AlgorithmKind::Budget {
+                return None;
+            }
             let division = state.divided(&id, Terms::of_template(template));
             let leases = state.lease_looks(&id, Default::default(), "");
             let leases = leases.flat_map(|(leases, ..)| leases);

@@ -9,8 +9,8 @@ use std::time::Duration;
 /// Largest sum of a resource's leases, and the longest remaining time of any of them. Without the sum: any amount.
 pub type StoredMark = (Option<f64>, Duration);
 
-/// Stands between the id of a budget and the start of its window, in the name of the window's mark.
-pub const BUDGET_KEY: &str = " budget ";
+/// Stands between the id of a budget and the start of its window, in the name of the window's mark. No id has it.
+pub const BUDGET_KEY: char = '\u{1f}';
 
 /// Marks by resource.
 #[derive(Clone, Debug, Default, PartialEq)]

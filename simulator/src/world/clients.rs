@@ -74,7 +74,13 @@ impl World<'_> {
         client.state = None;
         client.is_leaving = false;
         client.down_until = client.down_until.max(until);
-        client.uses.iter_mut().for_each(|it| it.work = None);
+        for it in client.uses.iter_mut() {
+            it.crash(&client.clock);
+        }
+        let spent = client.uses.iter().flat_map(|it| &it.spent);
+        for ends in spent.filter_map(|(_, ends)| *ends) {
+            self.events.act(ends, move |world| world.publish(number));
+        }
         self.wakes[number] = None;
         self.report_wants(number);
         self.publish(number);

@@ -91,8 +91,15 @@ impl World<'_> {
             it.without_since = None;
             watched.safe_use.note_gone(account);
         }
-        if let Some(taken) = it.work.as_ref().and_then(|work| work.taken()) {
-            watched.note_wants(account, taken, now);
+        if it
+            .usage
+            .limiter
+            .is_some_and(|limiter| limiter.budget.is_some())
+        {
+            let spent = it.spent(now);
+            lease += spent;
+            let taken = it.work.as_ref().and_then(|work| work.taken());
+            watched.note_wants(account, taken.unwrap_or(0.0) + spent, now);
         }
         watched.note_usable(account, lease, fallback, now);
         let safe = match it.usage.mode {

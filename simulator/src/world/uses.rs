@@ -7,6 +7,7 @@ use doorward_engine::amount::Amount;
 use doorward_engine::time::Time;
 
 use crate::chance::Chance;
+use crate::local_clock::LocalClock;
 use crate::numbered::Numbered;
 use crate::scenario::demand::demand_player::{DemandChange, DemandPlayer};
 use crate::scenario::usage::Usage;
@@ -30,6 +31,8 @@ pub(crate) struct Use<'a> {
     pub(crate) without_since: Option<Time>,
     /// End of the time in which it does not use the resource.
     pub(crate) closed_until: Time,
+    /// Amounts of a budget that processes that have died took, and the ends of their windows.
+    pub(crate) spent: Vec<(f64, Option<Time>)>,
     /// Its limiter, while the client runs and has one.
     pub(crate) work: Option<Box<LimiterWork>>,
 }
@@ -47,8 +50,23 @@ impl<'a> Use<'a> {
             fixed: None,
             without_since: None,
             closed_until: Time::ZERO,
+            spent: Vec::new(),
             work: None,
         }
+    }
+
+    /// Ends its process.
+    pub(crate) fn crash(&mut self, clock: &LocalClock) {
+        let work = self.work.take();
+        let spent = work.and_then(|work| work.spent(clock));
+        self.spent.extend(spent);
+    }
+
+    /// Returns what dead processes took of the present window.
+    pub(crate) fn spent(&mut self, now: Time) -> f64 {
+        self.spent
+            .retain(|(_, ends)| ends.is_none_or(|ends| ends > now));
+        self.spent.iter().map(|(amount, _)| amount).sum()
     }
 
     /// Returns the id of the resource.

@@ -120,6 +120,12 @@ impl LimiterWork {
         matches!(self.gate, AnyLimiter::Budget(..)).then_some(self.measured)
     }
 
+    /// Returns what was taken of a budget, and the end of that window.
+    pub(crate) fn spent(&self, clock: &LocalClock) -> Option<(f64, Option<Time>)> {
+        let taken = self.taken().filter(|taken| *taken > 0.0)?;
+        Some((taken, self.window_ends.map(|ends| clock.when(ends))))
+    }
+
     /// Brings an answer about a budget into force.
     pub(crate) fn handle_budget(&mut self, answer: &BudgetAnswer) {
         if let AnyLimiter::Budget(holder, _) = &mut self.gate {

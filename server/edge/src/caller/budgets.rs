@@ -28,8 +28,7 @@ const REMEMBERED: Duration = Duration::from_secs(600);
 const RESERVATION_BYTES: usize = 300;
 
 const NO_ROOM: &str = "there are too many reservations or budgets of this identity";
-const NO_RESERVATION: &str =
-    "key: no such reservation is here; one that its time ended counts as estimated";
+const NO_RESERVATION: &str = "key: no such reservation is here; an expired one counts as estimated";
 
 /// Amounts of budgets, by their ids.
 pub type Amounts = BTreeMap<String, u64>;
@@ -143,21 +142,28 @@ impl Budgets {
 
     /// Reserves all amounts, or none.
     fn reserve(&mut self, amounts: &Amounts, now: Time) -> Result<Vec<u64>, (String, Short)> {
+        let has = |(id, amount): &(&String, &u64)| {
+            let account = self.accounts.get(&***id);
+            account.is_some_and(|it| it.holder.has(**amount, now))
+        };
+        let short = amounts.iter().find(|it| !has(it));
         let mut turns = Vec::with_capacity(amounts.len());
         for (id, amount) in amounts {
-            let account = self.accounts.get_mut(&**id);
-            let reserved = account.map_or(Err(Short::NoCeiling), |account| {
-                account.is_used = true;
-                account.holder.reserve(*amount, now)?;
-                Ok(account.holder.turn())
-            });
-            match reserved {
-                Ok(turn) => turns.push(turn),
-                Err(short) => {
-                    self.settle(amounts, &turns, &|_, _| 0);
-                    return Err((id.clone(), short));
-                }
+            let Some(account) = self.accounts.get_mut(&**id) else {
+                continue;
+            };
+            account.is_used = true;
+            // A call that one budget refuses is no use of the others, but waits for all.
+            match short {
+                None => _ = account.holder.reserve(*amount, now),
+                Some(_) => account.holder.wait_for(*amount),
             }
+            turns.push(account.holder.turn());
+        }
+        if let Some((id, amount)) = short {
+            let account = self.accounts.get(&**id);
+            let why = account.map_or(Short::NoCeiling, |it| it.holder.short(*amount, now));
+            return Err((id.clone(), why));
         }
         Ok(turns)
     }
@@ -229,7 +235,9 @@ impl Caller {
                 budgets.settle(amounts, &reservation.turns, &|_, _| 0);
                 return Err(Refused::new(Kind::NoRoom, NO_ROOM));
             }
-            budgets.reservations.insert(key.into(), reservation);
+            if let Some(expired) = budgets.reservations.insert(key.into(), reservation) {
+                self.room.free(&self.identity, expired.bytes(key));
+            }
         }
         let left = |id: &String| (id.clone(), budgets.left(id, now));
         Ok(amounts.keys().map(left).collect())
@@ -275,6 +283,8 @@ impl Caller {
         if budgets.accounts.contains_key(id) {
             return Ok(());
         }
+        ResourceId::new(id)
+            .map_err(|error| Refused::new(Kind::Invalid, format!("{id:?} {error}")))?;
         let is_full = budgets.accounts.len() >= RESOURCES_MAX;
         // A limit by rate or in flight has the place.
         if holder.state.resource(id).is_some() {
@@ -285,6 +295,13 @@ impl Caller {
             return Err(Refused::new(Kind::NoRoom, NO_ROOM));
         }
         holder.open(id, 0.0, now);
+        if budgets
+            .last_words
+            .keys()
+            .any(|closed| closed.as_str() == id)
+        {
+            holder.state.release_former(id);
+        }
         let account = Account {
             holder: BudgetHolder::new(clock::incarnation().get()),
             is_used: true,

@@ -29,6 +29,9 @@ const BUDGETS_MAX: usize = 16;
 /// Longest wait for an answer of the node.
 const WAIT_MAX: f64 = 30.0;
 
+/// Shortest time of a reservation.
+const LASTS_MIN: Duration = Duration::from_secs(1);
+
 /// Longest time of a reservation.
 const LASTS_MAX: f64 = 86_400.0;
 
@@ -85,6 +88,8 @@ pub(super) async fn reserve(
         form.lasts_seconds.unwrap_or(600.0),
         LASTS_MAX,
     )?;
+    // A reservation that ends at once would have no key.
+    let lasts = lasts.max(LASTS_MIN);
     let caller = caller(&edge, &peer)?;
     let reserved = caller.reserve(&key, &form.budgets, (wait, lasts), edge.clock);
     let budgets = reserved.await.inspect_err(|refused| {

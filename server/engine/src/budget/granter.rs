@@ -10,13 +10,14 @@
 //! All amounts are whole numbers up to 10^15. A sum is exact.
 
 mod headroom;
+mod live;
 mod view;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::time::Duration;
 
-use crate::budget::account::{ACCOUNTS_MAX, Account, AccountId, Answer, Word, nothing};
+use crate::budget::account::{Account, AccountId, Answer, Word, nothing};
 use crate::claims::{Claim, ClaimIndex, Demand};
 use crate::id::MastershipId;
 use crate::messages::{LimitedBy, RefusalReason};
@@ -68,6 +69,8 @@ pub(crate) struct Granter {
     round: Option<Option<AccountId>>,
     /// Whether a holder got less than it needs since the last round began.
     is_waited_for: bool,
+    /// Amount that holders are to get once more of the total may be out.
+    missing: u64,
     /// Smallest amount, beside all that is reserved, by which one of those would have its `least`.
     least: Option<u64>,
 }
@@ -104,6 +107,7 @@ impl Granter {
             },
             round: None,
             is_waited_for: false,
+            missing: 0,
             least: None,
         }
     }
@@ -144,6 +148,20 @@ impl Granter {
     /// Amount that unknown accounts may have taken.
     pub(crate) fn unreported(&self) -> u64 {
         self.unreported
+    }
+
+    /// Amount that may soon be out: by what holders wait for, and by all needs, of which a quarter of the rest or a largest
+    /// call counts.
+    pub(crate) fn asked_for(&self) -> u64 {
+        let (base, needs) = (self.base(), self.needs.total_wants() as u64);
+        let at_once = (self.total.saturating_sub(base) / 4).max(self.largest_call);
+        let waits = self.reserved().saturating_add(self.missing);
+        waits.max(base.saturating_add(needs.min(at_once)))
+    }
+
+    /// Whether a holder has an account here.
+    pub(crate) fn knows(&self, account: &AccountId) -> bool {
+        self.accounts.contains_key(account)
     }
 
     /// Number of accounts.
@@ -196,6 +214,7 @@ impl Granter {
         let confirmed = confirmed.min(total);
         if total > self.total || confirmed > self.confirmed {
             self.begin_round();
+            self.missing = 0;
         }
         (self.total, self.confirmed) = (total, confirmed);
     }
@@ -208,7 +227,7 @@ impl Granter {
         };
         self.turn += 1;
         (self.reserved, self.taken, self.may_be_taken) = (0, 0, 0);
-        self.unreported = 0;
+        (self.unreported, self.missing) = (0, 0);
         self.begin_round();
     }
 
@@ -221,39 +240,6 @@ impl Granter {
         if !self.accounts.is_empty() {
             self.round = Some(None);
         }
-    }
-
-    /// When the next holder may become silent.
-    pub(crate) fn next_silence(&self) -> Option<Time> {
-        self.live
-            .first()
-            .map(|(heard_at, _)| *heard_at + self.lease_length)
-    }
-
-    /// Notes which holders have become silent.
-    pub(crate) fn note_silence(&mut self, now: Time) {
-        while self.next_silence().is_some_and(|at| at <= now)
-            && let Some((_, id)) = self.live.pop_first()
-        {
-            let heard_at = self.accounts.get(&id).map_or(now, |it| it.heard_at);
-            if heard_at + self.lease_length > now {
-                self.enqueue(id, heard_at, false);
-                continue;
-            }
-            self.change(&id, |account| account.is_silent = true);
-            self.replace_need(&id, None);
-            self.enqueue(id, heard_at, true);
-        }
-    }
-
-    fn enqueue(&mut self, id: AccountId, at: Time, is_silent: bool) {
-        if let Some(account) = self.accounts.get_mut(&id) {
-            account.queued_at = Some(at);
-        }
-        match is_silent {
-            true => self.silent.insert((at, id)),
-            false => self.live.insert((at, id)),
-        };
     }
 
     /// Hears a word and decides.
@@ -290,7 +276,8 @@ impl Granter {
         }
         self.note_holder(id, &word, now);
         let headroom = self.headroom(id).ok_or(RefusalReason::TooManyAccounts)?;
-        let waits = headroom.waits_for_mark() && !word.streams;
+        self.missing = self.missing.saturating_add(headroom.missing());
+        let waits = headroom.missing() > 0 && !word.streams;
         if let Some(account) = self.accounts.get_mut(id) {
             (account.newest, account.is_unanswered) = (word.sequence, waits);
         }
@@ -299,49 +286,6 @@ impl Granter {
         }
         self.decide(id, headroom)
             .ok_or(RefusalReason::TooManyAccounts)
-    }
-
-    /// Notes what a holder needs, and that it lives unless it leaves.
-    fn note_holder(&mut self, id: &AccountId, word: &Word, now: Time) {
-        let before = self.change(id, |account| {
-            (account.least, account.streams) = (word.least, word.streams);
-            account.heard_at = now;
-            let was_silent = std::mem::replace(&mut account.is_silent, word.closes);
-            (was_silent, account.queued_at)
-        });
-        let (was_silent, queued_at) = before.unwrap_or_default();
-        if was_silent || word.closes {
-            if let Some(at) = queued_at {
-                match was_silent {
-                    true => self.silent.remove(&(at, id.clone())),
-                    false => self.live.remove(&(at, id.clone())),
-                };
-            }
-            self.enqueue(id.clone(), now, word.closes);
-        }
-        let need = (!word.closes).then_some(&word.need);
-        self.replace_need(id, need);
-    }
-
-    /// Adds an account if there is none. The oldest silent one makes room for it.
-    fn open(&mut self, id: &AccountId) -> Result<(), RefusalReason> {
-        if self.accounts.contains_key(id) {
-            return Ok(());
-        }
-        if self.accounts.len() >= ACCOUNTS_MAX {
-            let (_, oldest) = self
-                .silent
-                .pop_first()
-                .ok_or(RefusalReason::TooManyAccounts)?;
-            let reserved = self.change(&oldest, |account| {
-                account.taken = 0;
-                std::mem::take(&mut account.reserved)
-            });
-            self.unreported += reserved.unwrap_or_default();
-            self.accounts.remove(&oldest);
-        }
-        self.accounts.insert(id.clone(), Account::new(self.turn));
-        Ok(())
     }
 
     /// Notes what a word says about an account of this book and window. It lowers only what its own mastership granted.
@@ -363,7 +307,10 @@ impl Granter {
         }
         let may_lower = word.mastership == Some(self.mastership);
         let raised = self.change(id, |account| {
+            // What this mastership granted is beside the unreported amount, and so is a use above that.
+            let is_unreported = account.newest == 0 || !may_lower;
             let raised = said.saturating_sub(account.reserved);
+            let raised = if is_unreported { raised } else { 0 };
             if may_lower {
                 (account.reserved, account.taken) = (said, word.taken);
             } else {
@@ -402,6 +349,7 @@ impl Granter {
         }
         let before = self.change(&id, |account| account.ceiling)?;
         let headroom = self.headroom(&id)?;
+        self.missing = self.missing.saturating_add(headroom.missing());
         let answer = self.decide(&id, headroom)?;
         (is_new || answer.ceiling > before).then_some((id, answer))
     }

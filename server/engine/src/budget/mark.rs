@@ -21,6 +21,11 @@ impl BudgetMark {
         Self { stored, sent: None }
     }
 
+    /// Whether the store has it, or may have it.
+    pub(crate) const fn is_kept(&self) -> bool {
+        self.stored > 0 || self.sent.is_some()
+    }
+
     /// Returns the amount that may be out.
     pub(crate) const fn confirmed(&self) -> u64 {
         self.stored

@@ -89,7 +89,14 @@ impl Played {
         let id = ResourceId::new("budget").unwrap();
         let caller = CallerSlot::NOBODY;
         Self {
-            budget: Budget::of_root(id, template, (None, false), MASTERSHIP, caller, first),
+            budget: Budget::of_root(
+                id,
+                template,
+                (None, BTreeSet::new(), false),
+                MASTERSHIP,
+                caller,
+                first,
+            ),
             spec,
             first,
         }
@@ -118,7 +125,13 @@ impl Played {
         let start = ask.get("window_start").and_then(Value::as_i64);
         let period = self.budget.algorithm.budget.as_ref().unwrap().period;
         let book = ask.get("book").and_then(Value::as_str);
-        let book = book.map(|book| if book == "g1" { MASTERSHIP.get() } else { 1 });
+        let book = book.map(|book| {
+            if book == "g1" {
+                node_book(&self.budget.id)
+            } else {
+                1
+            }
+        });
         let claim = Claim {
             wants: Amount::new(number("need") as f64).unwrap(),
             subclients: Subclients::new(number("clients").max(1) as f64).unwrap(),

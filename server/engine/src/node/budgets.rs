@@ -1,8 +1,9 @@
 //! Budgets of a node: their place among its requests, timeouts, pushes and marks.
 //!
-//! A budget stays until the mastership ends, since what was granted of it stays reserved.
+//! A budget stays while something of it is reserved or marked, or a holder is known.
 
 mod clock;
+mod entering;
 mod marks;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,7 +11,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::admission::{AdmissionGate, CallerSlot, Charge, TemplateSlot, weight};
+use crate::admission::{CallerSlot, Charge, TemplateSlot, weight};
 use crate::amount::Amount;
 use crate::budget::{ACCOUNTS_MAX, AccountId, Answer, Budget, Word};
 use crate::claims::{Claim, Demand};
@@ -22,7 +23,6 @@ use crate::messages::{
 };
 use crate::node::Node;
 use crate::node::budgets::clock::Clock;
-pub(super) use crate::node::budgets::marks::mark_key;
 use crate::node::children::Pushed;
 use crate::node::upstream::{shorter_lease, shorter_server_lease};
 use crate::resource::retry::PARENT_REFUSED;
@@ -188,16 +188,16 @@ impl Node {
         if !self.config.has_parent && !self.budgets.clock.is_known() {
             return Err(RefusalReason::NotReady);
         }
-        self.find_or_add_budget(id, holder.kind, caller, now)?;
+        let account = AccountId {
+            book: word.holder_book,
+            holder: holder.clone(),
+        };
+        self.enter_budget(id, &account, caller, now)?;
         let at = self.budgets.clock.at(now);
         let template = self.active_templates.find(id).1.map(Arc::clone);
         let place = self.budgets.by_id.get_mut(id);
         let budget = &mut place.ok_or(RefusalReason::UnknownResource)?.budget;
         budget.set_template(template.as_ref());
-        let account = AccountId {
-            book: word.holder_book,
-            holder: holder.clone(),
-        };
         let word = Word {
             sequence,
             book: word.granter_book,
@@ -214,68 +214,6 @@ impl Node {
         self.settle_budget(id, now);
         self.counters.decisions += 1;
         answer
-    }
-
-    fn find_or_add_budget(
-        &mut self,
-        id: &ResourceId,
-        kind: HolderKind,
-        caller: Option<Caller>,
-        now: Time,
-    ) -> Result<(), RefusalReason> {
-        if self.budgets.contains(id) {
-            return Ok(());
-        }
-        if self.resources.find(id).is_some() {
-            return Err(RefusalReason::IsNoBudget);
-        }
-        let template = self.active_templates.find(id).1.map(Arc::clone);
-        let mut gate = AdmissionGate {
-            admission: &mut self.admission,
-            limits: &self.config.limits,
-            caller,
-            template: TemplateSlot::NONE,
-        };
-        let at = self.budgets.clock.at(now);
-        let mastership = self.mastership_id;
-        let bytes = weight::resource_bytes(id.as_str());
-        let budget = match &template {
-            None if !self.config.has_parent => return Err(RefusalReason::UnknownResource),
-            Some(template) if !self.config.has_parent => {
-                let Some(terms) = &template.algorithm.budget else {
-                    return Err(RefusalReason::IsNoBudget);
-                };
-                let caller = gate.admit_resource(kind, bytes, now)?;
-                let present = terms.period.at(at);
-                let marks = self.marks.as_mut().filter(|_| terms.period.is_marked());
-                let is_unknown = template.algorithm.learns()
-                    && !marks.as_ref().is_some_and(|marks| marks.is_complete());
-                let mark = marks.and_then(|marks| marks.take_budget(id, terms.period, present));
-                Budget::of_root(
-                    id.clone(),
-                    Arc::clone(template),
-                    (mark, is_unknown),
-                    mastership,
-                    caller,
-                    at,
-                )
-            }
-            _ => {
-                let caller = gate.admit_resource(kind, bytes, now)?;
-                Budget::of_parent(id.clone(), mastership, caller, now)
-            }
-        };
-        let place = Place {
-            budget,
-            timeout: None,
-            asks_parent_at: None,
-        };
-        self.budgets.by_id.insert(id.clone(), place);
-        self.push_event(NodeEvent::ResourceAdded {
-            resource: id.clone(),
-            template: template.map(|it| it.identifier_glob.clone()),
-        });
-        Ok(())
     }
 
     /// Updates timers, the request to the parent, the round, the mark and the account of memory after a change.
@@ -301,11 +239,9 @@ impl Node {
         if budget.has_round() {
             self.budgets.rounds.insert(id.clone());
         }
-        let is_due = budget.mark_due().is_some();
-        let due = Some(budget.window().start).filter(|_| is_due);
-        for start in budget.take_marked_before().into_iter().chain(due) {
-            if let (Some(marks), Ok(key)) = (&mut self.marks, mark_key(id, start)) {
-                marks.note_due(&key);
+        if let Some(marks) = &mut self.marks {
+            for start in budget.marks_due() {
+                marks.note_due(&id.of_window(start));
             }
         }
         let bytes = budget.accounts().min(ACCOUNTS_MAX) * ACCOUNT_BYTES;
@@ -319,6 +255,7 @@ impl Node {
             self.admission
                 .note_changes(vec![charge], weighed, bytes, TemplateSlot::NONE);
         }
+        self.forget_budget(id);
     }
 
     /// Brings the first budget that is due up to date. Returns whether one was.

@@ -12,7 +12,6 @@ pub use doorward_time::marks::{MarksByResource, StoredMark};
 pub use crate::continuity::mark::Mark;
 use crate::id::ResourceId;
 use crate::node::Node;
-use crate::node::budgets::mark_key;
 use crate::node::learning::UnknownLeases;
 use crate::node::mastership::{Mastership, Term};
 use crate::resource::marking::Predecessors;
@@ -79,26 +78,26 @@ impl NodeMarks {
         }
     }
 
-    /// Takes the mark of a budget's newest window out, and returns that window; or the present one. Marks of windows
-    /// before that are removed. None: this mastership keeps no marks.
+    /// Takes the marks of a budget out. Returns the newest window that has one, or the present one, and the starts of those
+    /// before it. None: this mastership keeps no marks.
     pub(super) fn take_budget(
         &mut self,
         id: &ResourceId,
         period: Period,
         present: Window,
-    ) -> Option<(Window, u64)> {
-        let mut newest = (present, 0);
+    ) -> Option<((Window, u64), BTreeSet<i64>)> {
+        let (mut newest, mut before) = ((present, 0), BTreeSet::new());
         for (start, amount) in self.found.take_budget(id.as_str()) {
             let is_new = start >= newest.0.start;
             if is_new {
                 // It may begin late, after one of another length.
                 let window = period.at(start);
                 newest = (Window { start, ..window }, amount as u64);
-            } else if let Ok(key) = mark_key(id, start) {
-                self.note_due(&key);
+            } else {
+                before.insert(start);
             }
         }
-        self.is_kept.then_some(newest)
+        self.is_kept.then_some((newest, before))
     }
 
     /// Takes an operator's word. The store hears it at once.

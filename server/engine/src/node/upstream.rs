@@ -309,7 +309,7 @@ impl Node {
     }
 
     /// The connection to the parent broke, or another server answers now: messages in flight may be lost, and
-    /// everything is asked again. O(1): [`Node::handle_timeout`] does the rest, which is due at once.
+    /// everything is asked again. O(budgets): [`Node::handle_timeout`] does the rest, which is due at once.
     pub fn handle_upstream_lost(&mut self, now: Time) {
         self.begin_sweep_of_lost_parent(now);
         self.sweep_some(now);

@@ -1,5 +1,7 @@
 //! Budgets through whole nodes: whatever is lost, late, killed or forgotten, an amount is given once in a window.
 
+mod turns;
+
 use std::time::Duration;
 
 use doorward_engine::amount::Amount;
@@ -23,16 +25,19 @@ const TOTAL: u64 = 1_000;
 const WINDOW: Duration = Duration::from_secs(900);
 
 fn templates(capacity: u64) -> Templates {
+    templates_with("15m", &[("largest_call", "50")], capacity)
+}
+
+fn templates_with(window: &str, more: &[(&str, &str)], capacity: u64) -> Templates {
+    let all = [("window", window)].into_iter().chain(more.iter().copied());
+    let all = all.map(|(name, value)| (name.to_owned(), Some(value.to_owned())));
     let spec = TemplateSpec {
         identifier_glob: Some("r".to_owned()),
         capacity: Some(capacity as f64),
         kind: Some(AlgorithmKind::Budget),
         lease_length: Some(Duration::from_secs(20)),
         refresh_interval: Some(Duration::from_secs(5)),
-        parameters: vec![
-            ("window".to_owned(), Some("15m".to_owned())),
-            ("largest_call".to_owned(), Some("50".to_owned())),
-        ],
+        parameters: all.collect(),
         ..TemplateSpec::default()
     };
     Templates::parse(&[spec]).unwrap()
@@ -130,6 +135,7 @@ struct World {
     drawn: u64,
     now: Time,
     root: Node,
+    templates: Templates,
     store: Vec<(String, f64)>,
     /// Whether the store has ever been begun.
     is_complete: bool,
@@ -147,6 +153,7 @@ impl World {
             drawn: 0,
             now: Time::from_secs(1),
             root: Node::new(Config::default(), templates(TOTAL)),
+            templates: templates(TOTAL),
             store: Vec::new(),
             is_complete: true,
             leaves: Vec::new(),
@@ -185,7 +192,7 @@ impl World {
     /// A root that begins with what is in the store.
     fn start_root(&mut self) {
         let config = self.config("root", false);
-        self.root = Node::new(config, templates(TOTAL));
+        self.root = Node::new(config, self.templates.clone());
         let marks: MarksByResource = self
             .store
             .iter()
@@ -231,8 +238,11 @@ impl World {
         let (now, wall) = (self.now, self.wall());
         for node in self.leaves.iter_mut().chain([&mut self.root]) {
             node.handle_wall_clock(wall, now);
+            let mut turns = 0;
             while node.poll_timeout().is_some_and(|at| at <= now) {
                 node.handle_timeout(now);
+                turns += 1;
+                assert!(turns < 10_000, "timeouts without an end");
             }
             while node.poll_event().is_some() {}
         }
@@ -249,6 +259,7 @@ impl World {
                 self.store.push((key.to_string(), amount));
             }
         }
+        assert_eq!(batch.count, self.store.len() as u64, "marks in the store");
         if !is_lost {
             self.root.handle_marks_written(self.now);
         }
@@ -335,7 +346,10 @@ impl World {
                     .for_each(|leaf| leaf.handle_upstream_lost(self.now));
                 self.is_complete = true;
             }
-            4 => self.advance(WINDOW / 8),
+            4 => {
+                let part = [8, 8, 1][usize::try_from(self.draw(3)).unwrap()];
+                self.advance(WINDOW / part);
+            }
             5..10 => self.advance(Duration::from_secs(3)),
             10..16 => self.write_marks(false),
             16..24 => {

@@ -29,7 +29,7 @@ impl Caller {
         let _ = self.open_budget(id, &mut holder, &mut budgets, now);
     }
 
-    /// Takes an amount. None: the node has not answered yet. 0 only looks whether anything is left.
+    /// Takes an amount. None: the node has said nothing of the present window. 0 only looks whether anything is left.
     pub(crate) fn take_of_budget(
         &self,
         id: &str,
@@ -39,8 +39,11 @@ impl Caller {
         let Err(refused) = self.take_amount(id, cost, now) else {
             return Some(Ok(()));
         };
-        let answered = |account: &Account| account.holder.answered() > 0;
-        let decides = self.budgets.lock().accounts.get(id).is_none_or(answered);
+        let is_present = |account: &Account| {
+            let holder = &account.holder;
+            holder.answered() > 0 && holder.ends_at().is_none_or(|ends| ends > now)
+        };
+        let decides = self.budgets.lock().accounts.get(id).is_none_or(is_present);
         let wait = refused.retry_in.unwrap_or(RETRY_IN);
         decides.then_some(Err(Decision::After(wait)))
     }
@@ -102,14 +105,14 @@ impl Caller {
         cost
     }
 
-    /// Counts what was used in fact, also where less is left. Returns what counts.
-    pub(crate) fn charge_budget(&self, id: &str, cost: u64, now: Time) -> u64 {
+    /// Counts a use of up to `cost_max`, also where less is left. Returns what counts.
+    pub(crate) fn charge_budget(&self, id: &str, cost: u64, cost_max: u64, now: Time) -> u64 {
         self.open_for_rule(id, now);
         let mut budgets = self.budgets.lock();
         let Some(account) = budgets.accounts.get_mut(id) else {
             return 0;
         };
-        let cost = cost.min(AMOUNT_MAX);
+        let cost = cost.min(cost_max).min(AMOUNT_MAX);
         if account.holder.reserve(cost, now).is_err() {
             account.holder.settle(account.holder.turn(), 0, cost);
         }

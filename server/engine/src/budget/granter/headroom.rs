@@ -15,8 +15,9 @@ pub(super) struct Headroom {
 }
 
 impl Headroom {
-    pub(super) fn waits_for_mark(&self) -> bool {
-        self.gets < self.wanted
+    /// Returns what it gets once the mark has risen.
+    pub(super) fn missing(&self) -> u64 {
+        self.wanted.saturating_sub(self.gets)
     }
 }
 

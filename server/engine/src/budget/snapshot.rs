@@ -1,0 +1,61 @@
+//! A budget as status shows it.
+
+use crate::budget::{Budget, Source};
+use crate::messages::{LeaseSnapshot, LeasesFrom, ResourceSnapshot};
+use crate::templates::AlgorithmKind;
+use crate::time::Time;
+
+impl Budget {
+    /// Returns the state of the budget now.
+    pub(crate) fn snapshot(&self, now: Time) -> ResourceSnapshot {
+        let granter = &self.granter;
+        let needs = granter.needs();
+        let (template, mark, upstream) = match &self.source {
+            Source::Root(root) => {
+                let mark = root.mark.map(|mark| mark.confirmed() as f64);
+                (root.template.clone(), mark, None)
+            }
+            Source::Parent(parent) => (None, None, Some(parent.snapshot(now))),
+        };
+        ResourceSnapshot {
+            resource: self.id.clone(),
+            template,
+            kind: AlgorithmKind::Budget,
+            shrink: self.algorithm.shrink,
+            lease_length: self.algorithm.lease_length,
+            refresh_interval: self.algorithm.refresh_interval,
+            capacity: granter.total() as f64,
+            safe_capacity: None,
+            wants: granter.base() as f64 + needs.total_wants(),
+            granted: granter.reserved() as f64,
+            reserved: granter.reserved() as f64,
+            leases: granter.len(),
+            children: 0,
+            clients: needs.total_subclients(),
+            waiting: 0,
+            below_floor: None,
+            learning_remaining: None,
+            grows: false,
+            unreported: granter.unreported() as f64,
+            unreported_for: None,
+            mark,
+            upstream,
+        }
+    }
+
+    /// Returns holders from that place on, in up to `max` places, and the place for the next call.
+    pub(crate) fn view(
+        &self,
+        from: &LeasesFrom,
+        holder: &str,
+        max: usize,
+    ) -> (Vec<LeaseSnapshot>, Option<LeasesFrom>) {
+        let place = match from {
+            LeasesFrom::Place(place) => *place,
+            LeasesFrom::Start | LeasesFrom::After(_) => 0,
+        };
+        let next = place.saturating_add(max);
+        let next = (next < self.granter.len()).then_some(LeasesFrom::Place(next));
+        (self.granter.view(place, holder, max).collect(), next)
+    }
+}

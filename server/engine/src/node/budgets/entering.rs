@@ -1,0 +1,110 @@
+//! Budgets and accounts that are new at a node, and budgets of which nothing is known any more.
+
+use std::sync::Arc;
+
+use crate::admission::{AdmissionGate, TemplateSlot, weight};
+use crate::budget::{AccountId, Budget};
+use crate::id::{Caller, ResourceId};
+use crate::messages::{NodeEvent, RefusalReason};
+use crate::node::Node;
+use crate::node::budgets::{ACCOUNT_BYTES, Place};
+use crate::time::Time;
+
+impl Node {
+    /// Adds a budget and admits an account of it, if they are new.
+    ///
+    /// # Errors
+    ///
+    /// A limit is reached, or the id is that of another resource.
+    pub(super) fn enter_budget(
+        &mut self,
+        id: &ResourceId,
+        account: &AccountId,
+        caller: Option<Caller>,
+        now: Time,
+    ) -> Result<(), RefusalReason> {
+        let kind = account.holder.kind;
+        let known = self.budgets.by_id.get(id);
+        if known.is_some_and(|place| place.budget.knows(account)) {
+            return Ok(());
+        }
+        let is_known = known.is_some();
+        let mut gate = AdmissionGate {
+            admission: &mut self.admission,
+            limits: &self.config.limits,
+            caller,
+            template: TemplateSlot::NONE,
+        };
+        gate.admit_holder(kind, ACCOUNT_BYTES, 0, now)?;
+        if is_known {
+            return Ok(());
+        }
+        if self.resources.find(id).is_some() {
+            return Err(RefusalReason::IsNoBudget);
+        }
+        let template = self.active_templates.find(id).1.map(Arc::clone);
+        let at = self.budgets.clock.at(now);
+        let mastership = self.mastership_id;
+        let bytes = weight::resource_bytes(id.as_str());
+        let budget = match &template {
+            None if !self.config.has_parent => return Err(RefusalReason::UnknownResource),
+            Some(template) if !self.config.has_parent => {
+                let Some(terms) = &template.algorithm.budget else {
+                    return Err(RefusalReason::IsNoBudget);
+                };
+                let caller = gate.admit_resource(kind, bytes, now)?;
+                let present = terms.period.at(at);
+                let marks = self.marks.as_mut();
+                let is_unknown = template.algorithm.learns()
+                    && !marks.as_ref().is_some_and(|marks| marks.is_complete());
+                let marks = marks.and_then(|marks| marks.take_budget(id, terms.period, present));
+                let (mark, before) = marks.unzip();
+                Budget::of_root(
+                    id.clone(),
+                    Arc::clone(template),
+                    (mark, before.unwrap_or_default(), is_unknown),
+                    mastership,
+                    caller,
+                    at,
+                )
+            }
+            _ => {
+                let caller = gate.admit_resource(kind, bytes, now)?;
+                Budget::of_parent(id.clone(), mastership, caller, now)
+            }
+        };
+        let place = Place {
+            budget,
+            timeout: None,
+            asks_parent_at: None,
+        };
+        self.budgets.by_id.insert(id.clone(), place);
+        self.push_event(NodeEvent::ResourceAdded {
+            resource: id.clone(),
+            template: template.map(|it| it.identifier_glob.clone()),
+        });
+        Ok(())
+    }
+
+    /// Forgets a budget of which nothing is reserved, marked or known.
+    pub(super) fn forget_budget(&mut self, id: &ResourceId) {
+        let is_over = |place: &&Place| place.budget.is_forgettable();
+        if self.budgets.by_id.get(id).filter(is_over).is_none() {
+            return;
+        }
+        let Some(place) = self.budgets.by_id.remove(id) else {
+            return;
+        };
+        self.budgets.rounds.remove(id);
+        if let Some(at) = place.timeout {
+            self.budgets.timeouts.remove(&(at, id.clone()));
+        }
+        self.upstream.reschedule(id, place.asks_parent_at, None);
+        let bytes = weight::resource_bytes(id.as_str());
+        self.admission
+            .note_resource_gone(place.budget.caller, TemplateSlot::NONE, bytes);
+        self.push_event(NodeEvent::ResourceDropped {
+            resource: id.clone(),
+        });
+    }
+}

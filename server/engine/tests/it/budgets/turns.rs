@@ -1,0 +1,103 @@
+//! Windows that turn, change or stay without use, and roots that begin within one.
+
+use std::time::Duration;
+
+use doorward_engine::templates::{AlgorithmKind, TemplateSpec, Templates};
+
+use super::{TOTAL, WINDOW, World, templates, templates_with};
+
+#[test]
+fn another_kind_of_template_takes_nothing_back_and_stops_no_timer() {
+    let mut world = World::new(6);
+    world.settle();
+    let fair = Templates::parse(&[TemplateSpec {
+        identifier_glob: Some("r".to_owned()),
+        capacity: Some(7.0),
+        kind: Some(AlgorithmKind::FairShare),
+        lease_length: Some(Duration::from_secs(20)),
+        refresh_interval: Some(Duration::from_secs(5)),
+        ..TemplateSpec::default()
+    }]);
+    world.root.handle_templates(fair.unwrap(), world.now);
+    for _ in 0..8 {
+        world.settle();
+        world.advance(WINDOW / 2);
+    }
+    assert_eq!(world.taken.values().sum::<u64>(), TOTAL);
+    world.root.handle_templates(templates(TOTAL), world.now);
+    world.settle();
+    assert_eq!(world.taken.values().sum::<u64>(), 2 * TOTAL);
+}
+
+#[test]
+fn a_window_that_becomes_longer_is_marked_from_its_first_turn_on() {
+    let mut world = World::new(7);
+    world.templates = templates_with("5m", &[], TOTAL);
+    world.start_root();
+    world.settle();
+    world.templates = templates_with("day", &[], TOTAL);
+    let longer = world.templates.clone();
+    world.root.handle_templates(longer, world.now);
+    for _ in 0..2 {
+        world.settle();
+        world.advance(WINDOW);
+    }
+    world.start_root();
+    world.settle();
+    world.assert_not_over();
+    assert_eq!(world.taken.len(), 2, "{:?}", world.taken);
+}
+
+#[test]
+fn a_root_that_begins_within_a_window_carries_nothing_into_it() {
+    let mut world = World::new(8);
+    world.templates = templates_with("15m", &[("carry", "10%")], TOTAL);
+    world.start_root();
+    world.advance(Duration::from_secs(120));
+    world.settle();
+    assert_eq!(world.taken.values().sum::<u64>(), TOTAL);
+}
+
+#[test]
+fn a_use_above_what_was_granted_is_not_paid_from_what_others_may_have() {
+    let mut world = World::new(9);
+    let unreported = |world: &World| {
+        let seen = world.root.snapshots_after(None, 1, world.now);
+        seen[0].unreported
+    };
+    for number in 0..2 {
+        for _ in 0..3 {
+            drop(world.ask(number, false));
+            world.round(number, false);
+            world.write_marks(false);
+        }
+    }
+    // Another root: the first leaf is cut off, and the clients of the second use more than they have.
+    world.start_root();
+    world.leaves[1].handle_upstream_lost(world.now);
+    let mut known = Vec::new();
+    for _ in 0..3 {
+        drop(world.ask(1, false));
+        world.round(1, false);
+        known.push(unreported(&world));
+        if let Some(account) = world.clients[1].accounts.last_mut() {
+            account.3 = account.2 + 40;
+        }
+    }
+    assert!(known[2] > 0.0 && known[1] == known[2], "{known:?}");
+}
+
+#[test]
+fn nothing_is_known_of_a_budget_that_nobody_used_for_two_windows() {
+    let mut world = World::new(10);
+    world.settle();
+    assert_eq!(world.store.len(), 1);
+    for _ in 0..4 {
+        world.advance(WINDOW);
+        world.write_marks(false);
+    }
+    assert_eq!(world.store.len(), 0);
+    assert_eq!(world.root.snapshots_after(None, 10, world.now), []);
+    world.settle();
+    assert_eq!(world.taken.values().sum::<u64>(), 2 * TOTAL);
+}
