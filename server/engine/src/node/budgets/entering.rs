@@ -8,6 +8,7 @@ use crate::id::{Caller, ResourceId};
 use crate::messages::{NodeEvent, RefusalReason};
 use crate::node::Node;
 use crate::node::budgets::{ACCOUNT_BYTES, Place};
+use crate::node::marks::NodeMarks;
 use crate::time::Time;
 
 impl Node {
@@ -55,8 +56,9 @@ impl Node {
                 let caller = gate.admit_resource(kind, bytes, now)?;
                 let present = terms.period.at(at);
                 let marks = self.marks.as_mut();
-                let is_unknown = template.algorithm.learns()
-                    && !marks.as_ref().is_some_and(|marks| marks.is_complete());
+                let is_known = |marks: &&mut Box<NodeMarks>| marks.is_complete();
+                let is_known = terms.period.is_marked() && marks.as_ref().is_some_and(is_known);
+                let is_unknown = template.algorithm.learns() && !is_known;
                 let marks = marks.and_then(|marks| marks.take_budget(id, terms.period, present));
                 let (mark, before) = marks.unzip();
                 Budget::of_root(

@@ -101,3 +101,17 @@ fn nothing_is_known_of_a_budget_that_nobody_used_for_two_windows() {
     world.settle();
     assert_eq!(world.taken.values().sum::<u64>(), 2 * TOTAL);
 }
+
+#[test]
+fn a_root_that_begins_within_a_short_window_gives_nothing_before_the_next() {
+    let mut world = World::new(11);
+    world.templates = templates_with("5m", &[], TOTAL);
+    for windows in 1..3 {
+        world.start_root();
+        world.settle();
+        assert_eq!(world.taken.values().sum::<u64>(), (windows - 1) * TOTAL);
+        world.advance(WINDOW / 3);
+        world.settle();
+        assert_eq!(world.taken.values().sum::<u64>(), windows * TOTAL);
+    }
+}
