@@ -100,11 +100,7 @@ pub(super) fn flag(value: bool) -> f64 {
     f64::from(u8::from(value))
 }
 
-/// Returns a count as a float.
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "a count far below 2^53, or a bound"
-)]
+/// Returns a count as a float. It is far below 2^53, or a bound.
 pub(super) const fn float(count: usize) -> f64 {
     count as f64
 }

@@ -43,11 +43,7 @@ pub fn resource(snapshot: ResourceSnapshot) -> ResourceStatus {
         granted: snapshot.granted,
         reserved: snapshot.reserved,
         leases_count: count(snapshot.leases),
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "a number of clients: whole, not negative, and `as` saturates"
-        )]
+        // A number of clients: whole, not negative, and `as` saturates.
         clients_count: snapshot.clients as u64,
         waiting_count: count(snapshot.waiting),
         clients_below_floor: snapshot.below_floor,

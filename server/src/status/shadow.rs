@@ -121,12 +121,8 @@ impl Shadow {
             let leases = state.lease_looks(&id, Default::default(), "");
             let leases = leases.flat_map(|(leases, ..)| leases);
             let granted: f64 = leases.map(|it| division.share_of(&it.demand).get()).sum();
-            #[expect(
-                clippy::cast_possible_truncation,
-                reason = "charts need no more digits"
-            )]
-            let granted = granted as f32;
-            Some((id, granted))
+            // Charts need no more digits.
+            Some((id, granted as f32))
         });
         state.history().set_shadows(shadows.collect());
     }

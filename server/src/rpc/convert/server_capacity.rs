@@ -191,10 +191,7 @@ fn whole(clients: f64) -> f64 {
 fn server_ask_message(ask: &ServerAsk, wall: Duration) -> wire::ServerCapacityResourceRequest {
     let band = |band: &BandDemand| wire::PriorityBandAggregate {
         priority: band.priority,
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "a whole number of clients, and `as` saturates"
-        )]
+        // A whole number, and `as` saturates.
         num_clients: whole(band.clients) as i64,
         wants: band.wants.get(),
         level: band.curve.points().iter().map(|p| p.level).collect(),
