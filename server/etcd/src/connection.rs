@@ -8,7 +8,7 @@ use etcd_client::{Client, ConnectOptions, GetOptions, GetResponse, Txn, TxnRespo
 use tracing::debug;
 
 use crate::config::{Endpoint, EtcdConfig};
-use crate::error::Error;
+use crate::error::{Error, FailedCall};
 
 /// Interval between pings while a call waits on a connection, and the timeout of each: the sum of
 /// both is the time in which a hanging member is noticed. etcd disconnects a client that pings more
@@ -94,11 +94,11 @@ impl EtcdConnection {
         };
         let answer = match tokio::time::timeout(timeout, asking).await {
             Ok(answer) => answer,
-            Err(_) => Err(Error::Unreachable {
+            Err(_) => Err(Error::Unreachable(FailedCall {
                 endpoint: self.endpoint().to_owned(),
                 what,
                 problem: format!("no answer within {timeout:?}"),
-            }),
+            })),
         };
         match answer {
             Ok(_) | Err(Error::LeaseGone) => {

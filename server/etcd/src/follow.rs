@@ -22,7 +22,7 @@ use tracing::{debug, warn};
 
 use crate::config::EtcdConfig;
 use crate::connection::EtcdConnection;
-use crate::error::Error;
+use crate::error::{Error, FailedCall};
 
 /// Keys to follow.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -374,11 +374,11 @@ impl Follower {
     fn broken(&mut self, problem: &str) -> Error {
         let endpoint = self.connection.endpoint().to_owned();
         self.connection.leave();
-        Error::Unreachable {
+        Error::Unreachable(FailedCall {
             endpoint,
             what: "watch",
             problem: problem.to_owned(),
-        }
+        })
     }
 }
 
