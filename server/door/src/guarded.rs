@@ -94,10 +94,8 @@ impl<S> Guarded<S> {
         }
         if too_many {
             door.refuse(&door.limits().control_frames);
-            return Err(io::Error::new(
-                io::ErrorKind::ConnectionAborted,
-                "too many HTTP/2 frames that carry no call",
-            ));
+            let problem = "too many HTTP/2 frames that carry no call";
+            return Err(io::Error::new(io::ErrorKind::ConnectionAborted, problem));
         }
         Ok(())
     }

@@ -266,11 +266,9 @@ where
     fn too_large(&self, size: &str) -> RpcStatus {
         let limit = self.size();
         self.door().refuse(limit);
-        RpcStatus::out_of_range(format!(
-            "the message has {size}; at most {} are taken ({})",
-            limit.max(),
-            limit.texts().flag
-        ))
+        let (max, flag) = (limit.max(), limit.texts().flag);
+        let problem = format!("the message has {size}; at most {max} are taken ({flag})");
+        RpcStatus::out_of_range(problem)
     }
 
     fn hold(&mut self, bytes: &[u8]) -> Result<(), RpcStatus> {
@@ -292,9 +290,8 @@ where
             return Poll::Pending;
         }
         let patience = self.door().patience();
-        let deadline = self
-            .deadline
-            .get_or_insert_with(|| Box::pin(tokio::time::sleep(patience)));
+        let sleep = || Box::pin(tokio::time::sleep(patience));
+        let deadline = self.deadline.get_or_insert_with(sleep);
         std::task::ready!(deadline.as_mut().poll(cx));
         self.release();
         let number = self.door().refuse(&self.door().limits().patience);

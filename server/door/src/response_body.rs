@@ -190,9 +190,8 @@ where
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body
-            .as_ref()
-            .map_or_else(|| SizeHint::with_exact(0), HttpBody::size_hint)
+        let body = self.body.as_ref();
+        body.map_or_else(|| SizeHint::with_exact(0), HttpBody::size_hint)
     }
 }
 

@@ -65,13 +65,10 @@ impl<'a> Families<'a> {
         help: &str,
         rows: impl IntoIterator<Item = (Labels<'l, N>, u64)>,
     ) -> fmt::Result {
-        self.family(
-            name,
-            help,
-            MetricType::Counter,
-            rows,
-            |mut series, value| series.encode_counter::<NoLabelSet, u64, u64>(&value, None),
-        )
+        let kind = MetricType::Counter;
+        self.family(name, help, kind, rows, |mut series, value| {
+            series.encode_counter::<NoLabelSet, u64, u64>(&value, None)
+        })
     }
 
     fn family<'l, V, const N: usize>(

@@ -199,12 +199,11 @@ pub(super) fn conflict(conflict: &Conflict, now: Time) -> ConflictStatus {
 /// Returns the states of all machines by name.
 pub(super) fn states(sessions: &Sessions, learning: Learning) -> States {
     let streams = sessions.child_streams.streams.iter();
+    let streams = streams.map(|(state, streams)| (state.as_str().to_owned(), count(*streams)));
     States {
         parent_session: sessions.parent.map(str::to_owned),
         election: sessions.election.map(|it| it.as_str().to_owned()),
-        child_streams: streams
-            .map(|(state, streams)| (state.as_str().to_owned(), count(*streams)))
-            .collect(),
+        child_streams: streams.collect(),
         learning: learning.as_str().to_owned(),
     }
 }

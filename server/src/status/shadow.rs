@@ -97,9 +97,8 @@ impl Shadow {
             }
             Err(problem) => Some(problem),
         };
-        if let Some(problem) = problem
-            .as_ref()
-            .filter(|it| read.problem.as_ref() != Some(*it))
+        if let Some(problem) = &problem
+            && read.problem.as_ref() != Some(problem)
         {
             warn!(
                 place = %self.place,
