@@ -208,7 +208,7 @@ impl Server {
             state::begin_alone(&state, kept, begins, &mut background);
         }
         // Set before the first client can ask.
-        health.set(state.readiness().is_ready()).await;
+        health.set(state.readiness().is_ok()).await;
 
         let rereads = watch::Sender::default();
         background.spawn(security.run(rereads.subscribe()));
@@ -284,9 +284,7 @@ impl Server {
     /// Returns the requirements on callers.
     fn access(&self) -> Arc<Access> {
         let security = self.state.security.get();
-        security
-            .map(|it| Arc::clone(it.access()))
-            .unwrap_or_default()
+        security.map_or_else(Arc::default, |it| Arc::clone(it.access()))
     }
 
     /// Returns the services with a limit on calls in progress, and with metrics.
@@ -330,13 +328,8 @@ impl Server {
 
     fn serve_redis(&mut self, listener: Listener, looking: &Arc<Semaphore>, edge: Arc<Edge>) {
         let (limits, looking) = (self.state.limits().of_grpc(), Arc::clone(looking));
-        let door = Door::secured(
-            limits,
-            Paths::default(),
-            looking,
-            self.access(),
-            Protocol::Other,
-        );
+        let (access, paths) = (self.access(), Paths::default());
+        let door = Door::secured(limits, paths, looking, access, Protocol::Other);
         let served = resp::serve(listener, edge, door, self.stop_grpc.clone());
         self.spawn_port(Port::Redis, served);
     }
@@ -404,9 +397,8 @@ impl Server {
         if let Some(election) = self.election.take() {
             election.resign().await;
         }
-        self.state
-            .node()
-            .input(|replica, _| replica.change_streams(ChildStreams::handle_stopping));
+        let node = self.state.node();
+        node.input(|replica, _| replica.change_streams(ChildStreams::handle_stopping));
         if let Some(edge) = self.state.edge() {
             edge.stop();
         }

@@ -160,10 +160,8 @@ pub fn parse<P: Parser>() -> (P, Vec<OsString>) {
     let matches = matches.unwrap_or_else(|error| exits::end(&error));
     let flags = P::from_arg_matches(&matches);
     let flags = flags.unwrap_or_else(|error| error.format(&mut P::command()).exit());
-    let values = matches
-        .ids()
-        .filter_map(|id| matches.try_get_raw(id.as_str()).ok().flatten())
-        .flatten();
+    let raw = |id: &clap::Id| matches.try_get_raw(id.as_str()).ok().flatten();
+    let values = matches.ids().filter_map(raw).flatten();
     (flags, values.map(ToOwned::to_owned).collect())
 }
 
@@ -371,10 +369,8 @@ pub struct ServeFlags {
 fn with_variable(argument: Arg) -> Arg {
     let variable = argument.get_long();
     let variable = variable.map(|it| format!("DOORWARD_{}", it.replace('-', "_").to_uppercase()));
-    let is_help = matches!(
-        argument.get_action(),
-        ArgAction::HelpShort | ArgAction::HelpLong
-    );
+    let action = argument.get_action();
+    let is_help = matches!(action, ArgAction::HelpShort | ArgAction::HelpLong);
     let variable = variable.filter(|_| !is_help && argument.get_env().is_none());
     let is_hidden =
         argument.is_hide_short_help_set() || HIDDEN.contains(&argument.get_id().as_str());

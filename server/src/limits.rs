@@ -216,16 +216,12 @@ impl ServerLimit {
 
 /// The limits of a server, with their use and refusals.
 #[derive(Debug)]
-pub struct ServerLimits {
-    entries: Vec<Arc<Limit>>,
-}
+pub struct ServerLimits(Vec<Arc<Limit>>);
 
 impl Default for ServerLimits {
     fn default() -> Self {
         let entry = |limit: &ServerLimit| Arc::new(Limit::new(limit.texts()));
-        Self {
-            entries: ServerLimit::ALL.iter().map(entry).collect(),
-        }
+        Self(ServerLimit::ALL.iter().map(entry).collect())
     }
 }
 
@@ -233,7 +229,7 @@ impl ServerLimits {
     /// Returns a limit.
     #[expect(clippy::indexing_slicing, reason = "every limit has an entry")]
     pub fn of(&self, limit: ServerLimit) -> &Arc<Limit> {
-        &self.entries[limit as usize]
+        &self.0[limit as usize]
     }
 
     /// Returns the figures of all limits, in display order. A limit for each address, template or resource has the use
@@ -248,7 +244,7 @@ impl ServerLimits {
             max: said(entry.max()),
             refused_count: entry.refused(),
         };
-        let all = ServerLimit::ALL.iter().zip(&self.entries);
+        let all = ServerLimit::ALL.iter().zip(&self.0);
         all.map(figure).collect()
     }
 

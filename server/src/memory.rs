@@ -35,9 +35,8 @@ fn available_in(root: &Path) -> Option<u64> {
 }
 
 fn machine_bytes(meminfo: &str) -> Option<u64> {
-    let line = meminfo
-        .lines()
-        .find_map(|line| line.strip_prefix("MemTotal:"))?;
+    let mut lines = meminfo.lines();
+    let line = lines.find_map(|line| line.strip_prefix("MemTotal:"))?;
     let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     kib.checked_mul(1024)
 }

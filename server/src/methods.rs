@@ -1,6 +1,10 @@
 //! The methods that this server answers, and those whose calls the door treats in a way of their own.
 
 use doorward_door::paths::Paths;
+use tonic::{Response, Status as RpcStatus};
+
+/// Answer of a method.
+pub(crate) type Answer<T> = Result<Response<T>, RpcStatus>;
 
 /// Method of nearly all calls. Its calls are refused while too many are in progress. A release frees capacity, child
 /// servers ask for many clients and are few, and an operator who looks for a problem must get an answer.

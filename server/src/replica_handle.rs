@@ -345,10 +345,8 @@ impl ReplicaHandle {
         let replica = &mut shared.replica;
         let former = replica.restart(clock::incarnation(), now);
         disposal::dispose(Box::new(former));
-        let mastership = (
-            replica.masterships(),
-            replica.node().mastership(now).clone(),
-        );
+        let present = replica.node().mastership(now).clone();
+        let mastership = (replica.masterships(), present);
         // The clients of calls that waited ask again.
         shared.transports.calls.clear();
         self.announce_mastership(mastership);

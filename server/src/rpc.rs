@@ -99,9 +99,8 @@ impl CapacityService {
         // The wall clock is read before the decision, so the lease ends no later by it.
         let wall = clock::wall();
         let (request, refused) = convert::get_capacity(request, caller, wall)?;
-        self.names
-            .clients
-            .claim(request.client.as_str(), identity)?;
+        let name = request.client.as_str();
+        self.names.clients.claim(name, identity)?;
         self.state.asks_malformed.inc_by(count(refused.len()));
         let resources = request.asks.iter().map(|ask| &ask.resource);
         self.state.note_lent(resources);
@@ -134,10 +133,8 @@ impl Capacity for CapacityService {
         _: Request<wire::DiscoveryRequest>,
     ) -> Result<Response<wire::DiscoveryResponse>, RpcStatus> {
         let mastership = self.state.node().mastership();
-        Ok(Response::new(convert::discovery_response(
-            &mastership,
-            self.state.address(),
-        )))
+        let answer = convert::discovery_response(&mastership, self.state.address());
+        Ok(Response::new(answer))
     }
 
     async fn get_capacity(
@@ -145,12 +142,11 @@ impl Capacity for CapacityService {
         request: Request<wire::GetCapacityRequest>,
     ) -> Result<Response<wire::GetCapacityResponse>, RpcStatus> {
         let (caller, identity) = (caller::of(&request), caller::identity(&request).cloned());
-        Ok(Response::new(
-            match self.answer(request.into_inner(), caller, identity.as_ref())? {
-                Answer::Ready(answer) => answer,
-                Answer::Later(answer) => answer.await?,
-            },
-        ))
+        let answer = match self.answer(request.into_inner(), caller, identity.as_ref())? {
+            Answer::Ready(answer) => answer,
+            Answer::Later(answer) => answer.await?,
+        };
+        Ok(Response::new(answer))
     }
 
     async fn get_server_capacity(
@@ -178,9 +174,8 @@ impl Capacity for CapacityService {
         let mut released = Vec::with_capacity(request.resources.len());
         let next = |node: &mut Node, now| node.release_next(&request, &mut released, now);
         let outcome = self.state.node().finish(next).await;
-        Ok(Response::new(convert::release_capacity_response(
-            &request, outcome,
-        )))
+        let answer = convert::release_capacity_response(&request, outcome);
+        Ok(Response::new(answer))
     }
 }
 
@@ -204,13 +199,11 @@ pub fn services(
     let security = state.security.get();
     let binds = |it: &Arc<Security>| it.access().needs_identity && !it.access().accepts_plain;
     let is_off = !security.is_some_and(binds);
+    let memory = state.limits().of(ServerLimit::Memory).max();
     let capacity = CapacityService {
         state: Arc::clone(state),
         stop: stop.clone(),
-        names: Arc::new(Bindings::new(
-            is_off,
-            state.limits().of(ServerLimit::Memory).max(),
-        )),
+        names: Arc::new(Bindings::new(is_off, memory)),
     };
     let streams = CapacityStreamServer::new(capacity.clone()).max_decoding_message_size(usize::MAX);
     let get_status = status_service::get_status(Arc::clone(state));
@@ -234,8 +227,6 @@ pub fn services(
             .add_service(RateLimitServiceServer::new(rls.clone()))
             .add_service(quotas.max_decoding_message_size(rlqs::MESSAGE_BYTES_MAX));
     }
-    Ok((
-        Services::new(capacity, rls, others),
-        Health::new(reporter, &health::SERVICES),
-    ))
+    let health = Health::new(reporter, &health::SERVICES);
+    Ok((Services::new(capacity, rls, others), health))
 }

@@ -104,10 +104,8 @@ impl Security {
 
     /// Returns whether the operator names this host for the pages.
     pub(crate) fn has_http_host(&self, host: &str) -> bool {
-        self.config
-            .http_hosts
-            .iter()
-            .any(|known| known.eq_ignore_ascii_case(host))
+        let mut hosts = self.config.http_hosts.iter();
+        hosts.any(|known| known.eq_ignore_ascii_case(host))
     }
 
     fn read_end(&self, path: &Path) {

@@ -210,21 +210,18 @@ impl StateDirectory {
             _lock: lock,
         };
         let counted = found.marks.iter().filter(|_| is_complete);
+        let counted = counted.map(|(id, mark)| (id.as_str(), mark.stored()));
         let marks = FoundMarks {
-            marks: counted
-                .map(|(id, mark)| (id.as_str(), mark.stored()))
-                .collect(),
+            marks: counted.collect(),
             is_complete,
         };
-        Ok((
-            directory,
-            Past {
-                marks,
-                starts,
-                uncounted,
-                is_unused,
-            },
-        ))
+        let past = Past {
+            marks,
+            starts,
+            uncounted,
+            is_unused,
+        };
+        Ok((directory, past))
     }
 
     /// Returns its path.

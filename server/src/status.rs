@@ -27,7 +27,6 @@ pub use doorward_proto::admin::v1::{
 pub use crate::status::listing::LEASES_MAX;
 use crate::status::listing::Room;
 use crate::status::model::{count, millis};
-use crate::status::readiness::Readiness;
 pub use crate::status::server_state::{
     EtcdHealth, ParentLink, ParentNews, RulesDocument, RulesNews, ServerState, Sessions,
 };
@@ -172,16 +171,15 @@ impl ServerState {
         if let Some(etcd) = &mut status.etcd {
             etcd.candidates = self.candidates();
         }
+        let security = self.security.get();
+        let problems = security.map(|it| it.problems()).unwrap_or_default();
         Status {
             schema_version: STATUS_SCHEMA_VERSION,
             pages_address: self.pages.get().map(ToString::to_string),
             node: self.node_name().to_owned(),
             address: self.address().to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            unready: match self.readiness() {
-                Readiness::Ready => None,
-                Readiness::Unready(why) => Some(why),
-            },
+            unready: self.readiness().err(),
             templates_source: self.templates_source.clone(),
             templates_problem: self.templates_problem.borrow().clone(),
             parent: self.parent.borrow().clone().map(model::parent),
@@ -190,11 +188,8 @@ impl ServerState {
             conflicts: self.conflicts(),
             rules: rules.documents.into_iter().map(model::rules).collect(),
             rules_problem: rules.problem,
-            tls_problem: self
-                .security
-                .get()
-                .and_then(|it| it.problems().into_iter().find_map(|(_, problem)| problem)),
-            is_exposed: self.security.get().is_some_and(|it| it.is_exposed),
+            tls_problem: problems.into_iter().find_map(|(_, problem)| problem),
+            is_exposed: security.is_some_and(|it| it.is_exposed),
             rule_decisions: self.rule_decisions(),
             ..status
         }

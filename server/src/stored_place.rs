@@ -236,9 +236,8 @@ async fn write_key(
     keys: &DocumentKeys,
     change: &DocumentChange,
 ) -> Result<Option<u64>, Status> {
-    let seen = documents::read(connection, keys)
-        .await
-        .map_err(unreachable)?;
+    let seen = documents::read(connection, keys).await;
+    let seen = seen.map_err(unreachable)?;
     check_seen(seen.document.as_deref(), &change.seen_version)?;
     let Some(document) = &change.text else {
         return delete_key(connection, keys, &seen).await.map(|()| None);
@@ -269,9 +268,8 @@ async fn delete_key(
     }
     let document = keys.document().to_owned();
     let is_seen = Compare::mod_revision(&*document, CompareOp::Equal, seen.mod_revision);
-    let txn = Txn::new()
-        .when([is_seen])
-        .and_then([TxnOp::delete(document, None)]);
+    let delete = TxnOp::delete(document, None);
+    let txn = Txn::new().when([is_seen]).and_then([delete]);
     let deleted = connection.txn("delete the document", txn).await;
     if deleted.map_err(unreachable)?.succeeded() {
         return Ok(());

@@ -46,7 +46,6 @@ use crate::admin::rules_service::RulesService;
 use crate::metrics::Metrics;
 use crate::metrics::format::Format;
 use crate::rules::store::RuleStore;
-use crate::status::readiness::Readiness;
 use crate::status::{self, GetStatusRequest, RESOURCES_DEFAULT, ServerState};
 use crate::stored_place::StoredPlace;
 use crate::web::others::Others;
@@ -343,18 +342,17 @@ async fn metrics_text(State(site): State<Arc<Site>>, headers: HeaderMap) -> Resp
 
 async fn ready(State(site): State<Arc<Site>>) -> Response {
     match site.state.readiness() {
-        Readiness::Ready => match site.state.refused_rules() {
+        Ok(()) => match site.state.refused_rules() {
             None => "ready\n".into_response(),
             Some(why) => {
                 let why = visible::line(&why);
                 format!("ready; rules are refused: {why}\n").into_response()
             }
         },
-        Readiness::Unready(why) => (
-            StatusCode::SERVICE_UNAVAILABLE,
-            format!("{}\n", visible::line(&why)),
-        )
-            .into_response(),
+        Err(why) => {
+            let why = format!("{}\n", visible::line(&why));
+            (StatusCode::SERVICE_UNAVAILABLE, why).into_response()
+        }
     }
 }
 

@@ -48,9 +48,8 @@ impl<'a> InForceBefore<'a> {
             return Vec::new();
         };
         let places = new.iter().enumerate();
-        let places: BTreeMap<&str, (usize, &Template)> = places
-            .map(|(index, it)| (&*it.identifier_glob, (index, &**it)))
-            .collect();
+        let places = places.map(|(index, it)| (&*it.identifier_glob, (index, &**it)));
+        let places: BTreeMap<&str, (usize, &Template)> = places.collect();
         let replaced = |old: &'a Template, glob: &str, id| {
             let (index, new) = *places.get(glob)?;
             Some(Replaced {
@@ -189,12 +188,8 @@ pub fn warnings(new: &Located, before: &InForceBefore<'_>) -> Vec<Warning> {
     // How bad each warning is that what is in force deserves.
     let mut stood = BTreeMap::new();
     if let Some(old) = before.templates {
-        let found = of_templates(old, before.in_use);
-        stood.extend(
-            found
-                .iter()
-                .filter_map(|it| Some((it.subject(old)?, it.weight))),
-        );
+        let found = of_templates(old, before.in_use).into_iter();
+        stood.extend(found.filter_map(|it| Some((it.subject(old)?, it.weight))));
     }
     let found = of_templates(&new.templates, before.in_use).into_iter();
     let found = found.map(|it| {

@@ -10,11 +10,10 @@ use hyper::body::Incoming;
 use tonic::body::Body;
 use tonic::codegen::http::{HeaderMap, Request, Response};
 
-use crate::connection::Connection;
-use crate::door::Door;
 use crate::overload;
 use crate::request_body::RequestBody;
 use crate::response_body::{InFlightCall, Refusal, ResponseBody};
+use crate::visit::Visit;
 
 /// A service that answers calls. All connections share one.
 ///
@@ -31,13 +30,12 @@ pub trait CallService<B>: Send + Sync + 'static {
 /// Answers a call of a connection.
 pub(crate) fn answer<S: CallService<Incoming>>(
     services: Arc<S>,
-    door: &Arc<Door>,
-    connection: &Arc<Connection>,
+    visit: Visit,
     mut request: Request<Incoming>,
 ) -> impl Future<Output = Result<Response<ResponseBody<Body>>, Infallible>> + Send + use<S> {
-    let now = door.now();
-    let (call, mut admitted) = InFlightCall::admit(door, connection, &mut request, now);
-    let (paths, path) = (door.paths(), request.uri().path());
+    let now = visit.door.now();
+    let (call, mut admitted) = InFlightCall::admit(visit.clone(), &mut request, now);
+    let (paths, path) = (visit.door.paths(), request.uri().path());
     let looks = paths.looks.contains(&path);
     // Its message may be large, and is not read then.
     if admitted.is_ok()
@@ -48,8 +46,7 @@ pub(crate) fn answer<S: CallService<Incoming>>(
     }
     let waits = looks || paths.with_one_message.contains(&path);
     let is_large = paths.large.contains(&path);
-    let (door, connection) = (Arc::clone(door), Arc::clone(connection));
-    let mut request = request.map(|body| RequestBody::new(body, door, connection, is_large));
+    let mut request = request.map(|body| RequestBody::new(body, visit, is_large));
     async move {
         if let Err(refusal) = admitted {
             return Ok(refused(refusal, call));

@@ -4,6 +4,8 @@
 //! become half a gigabyte. So the server counts the fields of a large message, and the fields in those, before it
 //! decodes the message (Protocol Buffers, "Encoding").
 
+use prost::encoding::decode_varint;
+
 /// Largest message that is not checked, because it cannot become large.
 const LOOKED_AT: usize = 64 * 1024;
 
@@ -21,12 +23,9 @@ pub(super) fn check(message: &[u8]) -> Result<(), String> {
         return Ok(());
     }
     let mut left = PARTS_MAX;
-    match count(message, 1, &mut left) {
-        Some(()) => Ok(()),
-        None => Err(format!(
-            "the message has more than {PARTS_MAX} parts; ask for fewer resources at once"
-        )),
-    }
+    count(message, 1, &mut left).ok_or_else(|| {
+        format!("the message has more than {PARTS_MAX} parts; ask for fewer resources at once")
+    })
 }
 
 /// Counts the fields of a message and, down to `depth`, of any nested message. None: there are too many.
@@ -46,30 +45,18 @@ fn count(mut message: &[u8], depth: usize, left: &mut usize) -> Option<()> {
 
 /// Returns the content of the first field, if it may be a nested message, and all bytes after the field. None: invalid
 /// Protobuf.
-fn field(message: &[u8]) -> Option<(&[u8], &[u8])> {
-    let (tag, rest) = varint(message)?;
-    let empty: &[u8] = &[];
-    match tag & 7 {
-        0 => varint(rest).map(|(_, rest)| (empty, rest)),
-        1 => rest.get(8..).map(|rest| (empty, rest)),
-        2 => {
-            let (length, rest) = varint(rest)?;
-            rest.split_at_checked(usize::try_from(length).ok()?)
-        }
-        5 => rest.get(4..).map(|rest| (empty, rest)),
+fn field(mut message: &[u8]) -> Option<(&[u8], &[u8])> {
+    let mut varint = || decode_varint(&mut message).ok();
+    let wire_type = varint()? & 7;
+    let length = match wire_type {
+        0 => varint().map(|_| 0),
+        1 => Some(8),
+        2 => varint(),
+        5 => Some(4),
         _ => None,
-    }
-}
-
-fn varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
-    let mut value = 0;
-    for (position, byte) in bytes.iter().enumerate().take(10) {
-        value |= u64::from(byte & 0x7f) << (7 * position).min(63);
-        if byte & 0x80 == 0 {
-            return Some((value, bytes.get(position + 1..)?));
-        }
-    }
-    None
+    };
+    let (content, rest) = message.split_at_checked(usize::try_from(length?).ok()?)?;
+    Some((if wire_type == 2 { content } else { &[] }, rest))
 }
 
 #[cfg(test)]

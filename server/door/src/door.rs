@@ -347,32 +347,6 @@ impl Door {
         limits.connections_per_caller.set_used(largest);
     }
 
-    /// Counts more bytes of an incomplete message.
-    pub(crate) fn charge_incoming(
-        &self,
-        connection: &Connection,
-        bytes: u64,
-    ) -> Result<(), RpcStatus> {
-        let used = &connection.of_caller.incoming;
-        let limits = &self.limits;
-        if !limits.incoming_bytes_per_caller.take_of(used, bytes) {
-            connection.pause(self.now());
-            return Err(self.exhausted(&limits.incoming_bytes_per_caller));
-        }
-        if !limits.incoming_bytes.take(bytes) {
-            limit::give_back(used, bytes);
-            return Err(self.exhausted(&limits.incoming_bytes));
-        }
-        Ok(())
-    }
-
-    pub(crate) fn refund_incoming(&self, connection: &Connection, bytes: u64) {
-        if bytes > 0 {
-            limit::give_back(&connection.of_caller.incoming, bytes);
-            self.limits.incoming_bytes.give_back(bytes);
-        }
-    }
-
     /// Counts an answer on its way. If there is no room for it, evicts the connection with the most unread bytes.
     /// Refuses the answer only if that connection is this one.
     ///

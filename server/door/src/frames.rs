@@ -65,10 +65,8 @@ impl Scanner {
             bytes = bytes.get(skipped..).unwrap_or_default();
             let taken = (HEADER - self.header_length).min(bytes.len());
             let (head, rest) = bytes.split_at(taken);
-            if let Some(place) = self
-                .header
-                .get_mut(self.header_length..self.header_length + taken)
-            {
+            let place = self.header_length..self.header_length + taken;
+            if let Some(place) = self.header.get_mut(place) {
                 place.copy_from_slice(head);
             }
             bytes = rest;

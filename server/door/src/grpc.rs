@@ -11,13 +11,13 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio_util::sync::CancellationToken;
 
 use crate::calls::{CallService, answer};
-use crate::connection::Connection;
 use crate::door::Door;
 use crate::frames::ControlFrames;
 use crate::guarded::Guarded;
 use crate::listener::Listener;
 use crate::listening;
 use crate::socket::Socket;
+use crate::visit::Visit;
 
 /// Largest size of a call's headers, in bytes.
 const HEADER_BYTES_MAX: u32 = 16 * 1024;
@@ -50,22 +50,20 @@ pub async fn serve<S>(
 ) where
     S: CallService<Incoming>,
 {
-    let serve = move |socket, door, connection, stop| {
-        converse(socket, door, connection, Arc::clone(&services), stop)
-    };
+    let serve = move |socket, visit, stop| converse(socket, visit, Arc::clone(&services), stop);
     listening::serve(listener, door, stop, serve).await;
 }
 
 async fn converse<S>(
     socket: Socket,
-    door: Arc<Door>,
-    connection: Arc<Connection>,
+    visit: Visit,
     services: Arc<S>,
     stop: CancellationToken,
 ) -> Result<(), hyper::Error>
 where
     S: CallService<Incoming>,
 {
+    let Visit { door, connection } = &visit;
     let limits = door.limits();
     let calls_max = limits.streams_per_connection.small();
     // Resets of calls that the library has not handed over yet. A lower limit would close connections whose callers
@@ -86,10 +84,9 @@ where
         .keep_alive_timeout(KEEPALIVE_TIMEOUT)
         .auto_date_header(false);
     let control = ControlFrames::new(limits.control_frames.small(), calls_max);
-    let (of_door, of_connection) = (Arc::clone(&door), Arc::clone(&connection));
-    let io = Guarded::new(socket, of_door, of_connection, Some(control));
+    let io = Guarded::new(socket, visit.clone(), Some(control));
     // In a box, so that a stream of answers has no room for the work before them.
-    let calls = |request| Box::pin(answer(Arc::clone(&services), &door, &connection, request));
+    let calls = |request| Box::pin(answer(Arc::clone(&services), visit.clone(), request));
     let calls = service_fn(calls);
     let mut serving = pin!(builder.serve_connection(TokioIo::new(io), calls));
     let served = tokio::select! {

@@ -6,15 +6,13 @@
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
-use crate::connection::Connection;
-use crate::door::Door;
 use crate::frames::{ControlFrames, Frame, FrameKind, Scanner};
+use crate::visit::Visit;
 
 /// First bytes that a client sends over HTTP/2 (RFC 9113, section 3.4).
 pub const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -35,8 +33,7 @@ enum Protocol {
 #[derive(Debug)]
 pub struct Guarded<S> {
     socket: S,
-    door: Arc<Door>,
-    connection: Arc<Connection>,
+    visit: Visit,
     protocol: Protocol,
     pause: Option<Pin<Box<Sleep>>>,
 }
@@ -44,14 +41,9 @@ pub struct Guarded<S> {
 impl<S> Guarded<S> {
     /// Wraps a socket. With `control`, it speaks HTTP/2, and its preface is due as the rest of a frame is; else all
     /// written bytes are answers.
-    pub fn new(
-        socket: S,
-        door: Arc<Door>,
-        connection: Arc<Connection>,
-        control: Option<ControlFrames>,
-    ) -> Self {
+    pub fn new(socket: S, visit: Visit, control: Option<ControlFrames>) -> Self {
         let http2 = |control| {
-            connection.midway.begin_anew(door.now());
+            visit.connection.midway.begin_anew(visit.door.now());
             Protocol::Http2 {
                 reads: Scanner::before(PREFACE.len()),
                 writes: Scanner::default(),
@@ -61,8 +53,7 @@ impl<S> Guarded<S> {
         let protocol = control.map_or(Protocol::Plain, http2);
         Self {
             socket,
-            door,
-            connection,
+            visit,
             protocol,
             pause: None,
         }
@@ -70,12 +61,13 @@ impl<S> Guarded<S> {
 
     /// Waits until reading is no longer paused, so that a client that asks too much is served slowly.
     fn poll_paused(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let Visit { door, connection } = &self.visit;
         loop {
             if let Some(pause) = &mut self.pause {
                 std::task::ready!(pause.as_mut().poll(cx));
                 self.pause = None;
             }
-            match self.connection.paused_for(|| self.door.now()) {
+            match connection.paused_for(|| door.now()) {
                 Some(left) => self.pause = Some(Box::pin(tokio::time::sleep(left))),
                 None => return Poll::Ready(()),
             }
@@ -86,7 +78,7 @@ impl<S> Guarded<S> {
         let Protocol::Http2 { reads, control, .. } = &mut self.protocol else {
             return Ok(());
         };
-        let door = &self.door;
+        let Visit { door, connection } = &self.visit;
         let was_open = reads.is_midway();
         let (mut began, mut too_many) = (false, false);
         reads.scan(arrived, |frame| {
@@ -94,7 +86,7 @@ impl<S> Guarded<S> {
             began |= frame.kind != FrameKind::Continuation;
             too_many |= control.note(frame, || door.now());
         });
-        let midway = &self.connection.midway;
+        let midway = &connection.midway;
         if !reads.is_midway() {
             midway.end();
         } else if began || !was_open {
@@ -102,10 +94,8 @@ impl<S> Guarded<S> {
         }
         if too_many {
             door.refuse(&door.limits().control_frames);
-            return Err(io::Error::new(
-                io::ErrorKind::ConnectionAborted,
-                "too many HTTP/2 frames that carry no call",
-            ));
+            let problem = "too many HTTP/2 frames that carry no call";
+            return Err(io::Error::new(io::ErrorKind::ConnectionAborted, problem));
         }
         Ok(())
     }
@@ -114,7 +104,7 @@ impl<S> Guarded<S> {
         let mut left = written;
         let mut counts: u64 = 0;
         match &mut self.protocol {
-            Protocol::Plain => counts = u64::try_from(written).unwrap_or(u64::MAX),
+            Protocol::Plain => counts = written as u64,
             Protocol::Http2 { writes, .. } => {
                 for buf in bufs {
                     let part = left.min(buf.len());
@@ -132,7 +122,8 @@ impl<S> Guarded<S> {
             }
         }
         if counts > 0 {
-            self.door.note_written(&self.connection, counts);
+            let Visit { door, connection } = &self.visit;
+            door.note_written(connection, counts);
         }
     }
 
@@ -141,13 +132,14 @@ impl<S> Guarded<S> {
         bufs: &[IoSlice<'_>],
         written: Poll<io::Result<usize>>,
     ) -> Poll<io::Result<usize>> {
+        let Visit { door, connection } = &self.visit;
         match &written {
             Poll::Ready(Ok(written)) => {
-                self.connection.blocked.end();
+                connection.blocked.end();
                 self.note_written(bufs, *written);
             }
             Poll::Ready(Err(_)) => {}
-            Poll::Pending => self.connection.blocked.begin(|| self.door.now()),
+            Poll::Pending => connection.blocked.begin(|| door.now()),
         }
         written
     }

@@ -18,7 +18,6 @@ use tokio_util::sync::CancellationToken;
 use tower_service::Service;
 
 use crate::access::Denied;
-use crate::connection::Connection;
 use crate::door::Door;
 use crate::guarded::Guarded;
 use crate::limit::LimitTexts;
@@ -26,6 +25,7 @@ use crate::listener::Listener;
 use crate::listening;
 use crate::response_body::{InFlightCall, Refusal, ResponseBody};
 use crate::socket::Socket;
+use crate::visit::Visit;
 
 /// Bytes of a request or an answer that are in memory at once.
 const BUFFER: usize = 16 * 1024;
@@ -40,16 +40,13 @@ pub async fn serve(
     pages: Router,
     stop: CancellationToken,
 ) {
-    let serve = move |socket, door, connection, stop| {
-        converse(socket, door, connection, pages.clone(), stop)
-    };
+    let serve = move |socket, visit, stop| converse(socket, visit, pages.clone(), stop);
     listening::serve(listener, door, stop, serve).await;
 }
 
 async fn converse(
     socket: Socket,
-    door: Arc<Door>,
-    connection: Arc<Connection>,
+    visit: Visit,
     pages: Router,
     stop: CancellationToken,
 ) -> Result<(), hyper::Error> {
@@ -57,11 +54,11 @@ async fn converse(
     builder
         .timer(TokioTimer::new())
         // It also limits how long a connection stays open between requests.
-        .header_read_timeout(door.patience())
+        .header_read_timeout(visit.door.patience())
         .max_headers(HEADERS_MAX)
         .max_buf_size(BUFFER);
-    let io = Guarded::new(socket, Arc::clone(&door), Arc::clone(&connection), None);
-    let pages = service_fn(|request| answer(pages.clone(), &door, &connection, request));
+    let io = Guarded::new(socket, visit.clone(), None);
+    let pages = service_fn(|request| answer(pages.clone(), visit.clone(), request));
     let mut serving = pin!(builder.serve_connection(TokioIo::new(io), pages));
     tokio::select! {
         served = serving.as_mut() => return served,
@@ -73,16 +70,16 @@ async fn converse(
 /// Answers a request of a connection by a page.
 fn answer(
     mut pages: Router,
-    door: &Arc<Door>,
-    connection: &Arc<Connection>,
+    visit: Visit,
     mut request: Request<Incoming>,
 ) -> impl Future<Output = Result<Response<ResponseBody<Body>>, Infallible>> + Send + use<> {
-    request.extensions_mut().insert(connection.caller);
-    let (call, admitted) = InFlightCall::admit(door, connection, &mut request, door.now());
-    let (paths, path) = (door.paths(), request.uri().path());
+    request.extensions_mut().insert(visit.connection.caller);
+    let now = visit.door.now();
+    let (call, admitted) = InFlightCall::admit(visit, &mut request, now);
+    let (paths, path) = (call.door().paths(), request.uri().path());
     let is_vital = paths.vital.contains(&path);
     let has_message = paths.with_one_message.contains(&path);
-    let patience = door.patience();
+    let patience = call.door().patience();
     async move {
         if let Err(refusal) = admitted {
             return Ok(refused(&refusal, call));

@@ -18,6 +18,7 @@ pub mod access;
 pub mod bounded;
 pub mod caller_id;
 pub mod calls;
+pub mod charge;
 pub mod connection;
 mod density;
 pub mod door;
@@ -42,5 +43,6 @@ pub mod request_body;
 pub mod response_body;
 pub mod socket;
 pub mod tasks;
+pub mod visit;
 
 pub use crate::door::Door;

@@ -21,6 +21,7 @@ use crate::connection::Connection;
 use crate::door::Door;
 use crate::listener::Listener;
 use crate::socket::Socket;
+use crate::visit::Visit;
 
 /// Checks of a connection within the patience.
 const LOOKS: u32 = 2;
@@ -40,7 +41,7 @@ pub(super) async fn serve<F, E>(
     listener: impl Into<Listener>,
     door: Arc<Door>,
     stop: CancellationToken,
-    serve: impl Fn(Socket, Arc<Door>, Arc<Connection>, CancellationToken) -> F + Send + Sync + 'static,
+    serve: impl Fn(Socket, Visit, CancellationToken) -> F + Send + Sync + 'static,
 ) where
     F: Future<Output = Result<(), E>> + Send + 'static,
     E: Display,
@@ -83,9 +84,9 @@ pub(super) async fn serve<F, E>(
             let Some((socket, admitted)) = open(socket, admitted, peer).await else {
                 return;
             };
-            let Admitted(door, connection) = &admitted;
+            let Visit { door, connection } = &admitted.0;
             tokio::select! {
-                served = serve(socket, Arc::clone(door), Arc::clone(connection), stop.clone()) => {
+                served = serve(socket, admitted.0.clone(), stop.clone()) => {
                     if let Err(error) = served {
                         debug!(%error, "a connection ended");
                     }
@@ -109,7 +110,7 @@ async fn open(
     admitted: Admitted,
     peer: Option<SocketAddr>,
 ) -> Option<(Socket, Admitted)> {
-    let Admitted(door, connection) = &admitted;
+    let Visit { door, connection } = &admitted.0;
     let opened = tokio::select! {
         opened = tokio::time::timeout(door.patience(), door.open(socket, connection)) => opened,
         () = connection.evicted() => return None,
@@ -138,19 +139,19 @@ async fn open(
 
 /// An open connection. It leaves the registry when this is dropped.
 #[derive(Debug)]
-struct Admitted(Arc<Door>, Arc<Connection>);
+struct Admitted(Visit);
 
 impl Admitted {
     /// Admits a connection. None: there is no room for it.
     fn new(door: &Arc<Door>, caller: CallerId, certificate: Option<Certificate>) -> Option<Self> {
-        let connection = door.admit(caller, certificate)?;
-        Some(Self(Arc::clone(door), connection))
+        let (door, connection) = (Arc::clone(door), door.admit(caller, certificate)?);
+        Some(Self(Visit { door, connection }))
     }
 }
 
 impl Drop for Admitted {
     fn drop(&mut self) {
-        let Self(door, connection) = self;
+        let Visit { door, connection } = &self.0;
         door.close(connection);
     }
 }

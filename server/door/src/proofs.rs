@@ -31,17 +31,14 @@ pub(crate) struct Proofs {
 
 impl Proofs {
     pub(crate) fn new(limits: &DoorLimits, of_all: bool) -> Self {
-        let (work, guesses) = if of_all {
-            (WORK_OF_ALL, GUESSES_OF_ALL)
-        } else {
-            (1, 1)
+        let (work, guesses) = match of_all {
+            true => (WORK_OF_ALL, GUESSES_OF_ALL),
+            false => (1, 1),
         };
         let span = limits.handshake_time_per_caller.span();
         let span = span.clamp(Duration::from_millis(1), Duration::from_secs(3_600)) * work;
-        let guesses = limits
-            .unknown_tokens_per_caller
-            .max()
-            .saturating_mul(guesses);
+        let guesses_max = limits.unknown_tokens_per_caller.max();
+        let guesses = guesses_max.saturating_mul(guesses);
         Self {
             handshakes: AtomicBucket::new(bucket(seconds(span), 1)),
             turn: Mutex::default(),
@@ -78,11 +75,8 @@ impl Proofs {
     ) {
         let _turn = self.turn.lock().await;
         let mut has_waited = false;
-        while let Some(wait) = self
-            .handshakes
-            .peek(Units::ZERO, moment(now()))
-            .retry_after()
-        {
+        let peek = || self.handshakes.peek(Units::ZERO, moment(now()));
+        while let Some(wait) = peek().retry_after() {
             if !std::mem::replace(&mut has_waited, true) {
                 refuse();
             }

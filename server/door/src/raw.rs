@@ -18,13 +18,14 @@ use tokio_util::sync::CancellationToken;
 
 use crate::access::Denied;
 use crate::caller_id::CallerId;
-use crate::connection::Connection;
+use crate::charge::Charge;
 use crate::door::Door;
 use crate::guarded::Guarded;
 use crate::listener::Listener;
 use crate::listening;
 use crate::response_body::InFlightCall;
 use crate::socket::Socket;
+use crate::visit::Visit;
 
 /// Largest number of bytes of one read.
 const READ_BYTES_MAX: usize = 16 * 1024;
@@ -38,8 +39,8 @@ pub async fn serve<F>(
 ) where
     F: Future<Output = ()> + Send + 'static,
 {
-    listening::serve(listener, door, stop, move |socket, door, connection, _| {
-        let conversation = converse(Conversation::new(socket, door, connection));
+    listening::serve(listener, door, stop, move |socket, visit, _| {
+        let conversation = converse(Conversation::new(socket, visit));
         async move {
             conversation.await;
             Ok::<(), Infallible>(())
@@ -52,28 +53,26 @@ pub async fn serve<F>(
 #[derive(Debug)]
 pub struct Conversation {
     socket: Guarded<Socket>,
-    door: Arc<Door>,
-    connection: Arc<Connection>,
-    /// Counted bytes of an incomplete request.
-    held: u64,
+    visit: Visit,
+    /// Bytes of an incomplete request.
+    held: Charge,
     /// The requests that are being answered.
     call: Option<InFlightCall>,
 }
 
 impl Conversation {
-    fn new(socket: Socket, door: Arc<Door>, connection: Arc<Connection>) -> Self {
+    fn new(socket: Socket, visit: Visit) -> Self {
         Self {
-            socket: Guarded::new(socket, Arc::clone(&door), Arc::clone(&connection), None),
-            door,
-            connection,
-            held: 0,
+            socket: Guarded::new(socket, visit.clone(), None),
+            held: Charge::new(visit.clone()),
+            visit,
             call: None,
         }
     }
 
     /// Returns the caller.
     pub fn caller(&self) -> CallerId {
-        self.connection.caller
+        self.visit.connection.caller
     }
 
     /// Returns the identity of the caller, if it needs none or has proved one.
@@ -82,7 +81,8 @@ impl Conversation {
     ///
     /// If it has to prove one.
     pub fn identity(&self) -> Result<Option<Identity>, Denied> {
-        self.door.prove_client(&self.connection, None)
+        let Visit { door, connection } = &self.visit;
+        door.prove_client(connection, None)
     }
 
     /// Returns the identity that a token proves.
@@ -91,17 +91,18 @@ impl Conversation {
     ///
     /// If the token is unknown, or not that of a client.
     pub fn prove(&self, token: &[u8]) -> Result<Option<Identity>, Denied> {
-        self.door.prove_client(&self.connection, Some(token))
+        let Visit { door, connection } = &self.visit;
+        door.prove_client(connection, Some(token))
     }
 
     /// Returns the number of the connection.
     pub fn id(&self) -> u64 {
-        self.connection.id
+        self.visit.connection.id
     }
 
     /// Returns the largest size of a request in bytes.
     pub fn request_bytes_max(&self) -> usize {
-        self.door.limits().message_bytes.count()
+        self.visit.door.limits().message_bytes.count()
     }
 
     /// Waits for bytes, and appends them. Returns false at the end of the connection. Cancel safe.
@@ -124,17 +125,18 @@ impl Conversation {
 
     /// Begins to answer. Returns the time for [`Self::takes_request`].
     pub fn begin(&mut self) -> Duration {
-        let now = self.door.now();
-        let begin = || InFlightCall::begin(&self.door, &self.connection, true, now);
+        let now = self.visit.door.now();
+        let begin = || InFlightCall::begin(self.visit.clone(), true, now);
         self.call.get_or_insert_with(begin);
         now
     }
 
     /// Takes a request from the rate of the caller. If there is none left, reading pauses after the answers.
     pub fn takes_request(&self, now: Duration) -> bool {
-        let takes = self.connection.takes_call(false, now);
+        let Visit { door, connection } = &self.visit;
+        let takes = connection.takes_call(false, now);
         if !takes {
-            self.door.refuse(&self.door.limits().calls_per_caller);
+            door.refuse(&door.limits().calls_per_caller);
         }
         takes
     }
@@ -145,12 +147,12 @@ impl Conversation {
     ///
     /// If the connection is broken, or if the caller has too many unread answers.
     pub async fn write(&mut self, answers: &[u8]) -> io::Result<()> {
-        let bytes = u64::try_from(answers.len()).unwrap_or(u64::MAX);
-        if self.door.note_answer(&self.connection, bytes).is_err() {
+        let Visit { door, connection } = &self.visit;
+        if door.note_answer(connection, answers.len() as u64).is_err() {
             return Err(io::ErrorKind::ConnectionAborted.into());
         }
         self.socket.write_all(answers).await?;
-        self.connection.prove();
+        connection.prove();
         Ok(())
     }
 
@@ -158,27 +160,16 @@ impl Conversation {
     /// `is_new`: it began after another request. Returns false if there are too many bytes in incomplete requests.
     #[must_use]
     pub fn end(&mut self, held: usize, is_new: bool) -> bool {
-        let midway = &self.connection.midway;
+        let Visit { door, connection } = &self.visit;
+        let midway = &connection.midway;
         match (held, is_new) {
             (0, _) => midway.end(),
-            (_, true) => midway.begin_anew(self.door.now()),
-            (_, false) => midway.begin(|| self.door.now()),
+            (_, true) => midway.begin_anew(door.now()),
+            (_, false) => midway.begin(|| door.now()),
         }
         self.call = None;
-        let held = u64::try_from(held).unwrap_or(u64::MAX);
-        let more = held.saturating_sub(self.held);
-        let less = self.held.saturating_sub(held);
-        if more > 0 && self.door.charge_incoming(&self.connection, more).is_err() {
-            return false;
-        }
-        self.held = held;
-        self.door.refund_incoming(&self.connection, less);
-        true
-    }
-}
-
-impl Drop for Conversation {
-    fn drop(&mut self) {
-        self.door.refund_incoming(&self.connection, self.held);
+        let (held, before) = (held as u64, self.held.bytes());
+        self.held.refund(before.saturating_sub(held));
+        self.held.add(held.saturating_sub(before)).is_ok()
     }
 }

@@ -85,9 +85,8 @@ impl Registry {
 
     /// Returns the largest number of connections of one caller.
     pub(crate) fn largest(&self) -> usize {
-        self.sizes
-            .last_key_value()
-            .map_or(0, |(connections, _)| *connections)
+        let largest = self.sizes.last_key_value();
+        largest.map_or(0, |(connections, _)| *connections)
     }
 
     /// Adds a new connection. `now` is the time since the start.
@@ -183,9 +182,8 @@ impl Registry {
         let all = all.filter(|connection| of.is_none_or(|caller| connection.caller == caller));
         let leaving = all.clone().filter(|connection| connection.goes());
         let leaving = leaving.map(|connection| connection.unread()).sum();
-        let most = all
-            .filter(|connection| !connection.goes())
-            .max_by_key(|connection| (connection.unread(), connection.id));
+        let staying = all.filter(|connection| !connection.goes());
+        let most = staying.max_by_key(|connection| (connection.unread(), connection.id));
         (most.cloned(), leaving)
     }
 

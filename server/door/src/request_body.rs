@@ -7,7 +7,6 @@
 //! Nearly all messages arrive in one piece, and are passed on without a copy.
 
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use axum::body::{Bytes, HttpBody};
@@ -17,11 +16,12 @@ use tokio::time::Sleep;
 use tonic::Status as RpcStatus;
 
 use crate::caller_id::CallerId;
-use crate::connection::Connection;
+use crate::charge::Charge;
 use crate::density;
 use crate::door::Door;
 use crate::limit::Limit;
 use crate::overload;
+use crate::visit::Visit;
 
 /// Bytes before each message: a flag for compression, which is not supported, and the length.
 const PREFIX: usize = 5;
@@ -36,15 +36,13 @@ const STREAM_BYTES_MIN: u64 = 12 * 1024;
 #[derive(Debug)]
 pub struct RequestBody<B> {
     body: B,
-    door: Arc<Door>,
-    connection: Arc<Connection>,
+    /// Bytes of `held` and `buffer`.
+    charge: Charge,
     /// Whether a message may be large.
     is_large: bool,
     /// Beginning of an incomplete message.
     held: BytesMut,
-    /// Bytes of `held` that count in the budgets.
-    charged: u64,
-    /// Size of the buffer that the library keeps until the stream ends: its largest message. It counts in `charged`.
+    /// Size of the buffer that the library keeps until the stream ends: its largest message.
     buffer: u64,
     /// Whether no message was passed on yet.
     is_first: bool,
@@ -55,30 +53,14 @@ pub struct RequestBody<B> {
     ready: Option<Frame<Bytes>>,
 }
 
-/// A message whose bytes count in the budgets until this is dropped.
-#[derive(Debug)]
-pub struct CountedMessage {
-    door: Arc<Door>,
-    connection: Arc<Connection>,
-    bytes: u64,
-}
-
-impl Drop for CountedMessage {
-    fn drop(&mut self) {
-        self.door.refund_incoming(&self.connection, self.bytes);
-    }
-}
-
 impl<B> RequestBody<B> {
     /// Makes a body to which nothing has arrived yet.
-    pub fn new(body: B, door: Arc<Door>, connection: Arc<Connection>, is_large: bool) -> Self {
+    pub fn new(body: B, visit: Visit, is_large: bool) -> Self {
         Self {
             body,
-            door,
-            connection,
+            charge: Charge::new(visit),
             is_large,
             held: BytesMut::new(),
-            charged: 0,
             buffer: 0,
             is_first: true,
             is_only: false,
@@ -89,12 +71,12 @@ impl<B> RequestBody<B> {
 
     /// Returns the caller.
     pub fn caller(&self) -> CallerId {
-        self.connection.caller
+        self.charge.visit.connection.caller
     }
 
     /// Returns the door that the call came through.
     pub fn door(&self) -> &Door {
-        &self.door
+        &self.charge.visit.door
     }
 }
 
@@ -125,23 +107,19 @@ where
     /// # Errors
     ///
     /// The answer to the call, if there is no room.
-    pub fn count_large(&self) -> Result<Option<CountedMessage>, RpcStatus> {
+    pub fn count_large(&self) -> Result<Option<Charge>, RpcStatus> {
         self.count_only(SMALL_BYTES_MAX)
     }
 
     /// Does the same with a message of more than so many bytes.
-    pub(crate) fn count_only(&self, small: usize) -> Result<Option<CountedMessage>, RpcStatus> {
+    pub(crate) fn count_only(&self, small: usize) -> Result<Option<Charge>, RpcStatus> {
         let message = self.ready.as_ref().and_then(Frame::data_ref);
         let Some(message) = message.filter(|it| it.len() > small) else {
             return Ok(None);
         };
-        let bytes = u64::try_from(message.len()).unwrap_or(u64::MAX);
-        self.door.charge_incoming(&self.connection, bytes)?;
-        Ok(Some(CountedMessage {
-            door: Arc::clone(&self.door),
-            connection: Arc::clone(&self.connection),
-            bytes,
-        }))
+        let mut charge = Charge::new(self.charge.visit.clone());
+        charge.add(message.len() as u64)?;
+        Ok(Some(charge))
     }
 
     /// Takes the only message, if it arrived alone, as nearly all do. The rest of the body does not
@@ -200,22 +178,23 @@ where
     /// Returns the messages that are complete with these bytes.
     fn pass_on(&mut self, arrived: Bytes) -> Result<Bytes, RpcStatus> {
         let messages = self.take_in(arrived)?;
-        let bytes = u64::try_from(messages.len()).unwrap_or(u64::MAX);
-        if !self.is_only && bytes > 0 {
+        if !self.is_only && !messages.is_empty() {
             // A message of a stream costs as much as a call.
             if !self.is_large {
-                self.charge(&messages)?;
+                self.take_calls(&messages)?;
             }
+            let bytes = messages.len() as u64;
             self.count_buffer(bytes.max(STREAM_BYTES_MIN))?;
         }
         Ok(messages)
     }
 
     /// Takes complete messages from the rate of calls.
-    fn charge(&self, mut messages: &[u8]) -> Result<(), RpcStatus> {
+    fn take_calls(&self, mut messages: &[u8]) -> Result<(), RpcStatus> {
+        let Visit { door, connection } = &self.charge.visit;
         while let Some((&[_, length @ ..], rest)) = messages.split_first_chunk::<PREFIX>() {
-            if !self.connection.takes_call(false, self.door.now()) {
-                return Err(self.door.exhausted(&self.door.limits().calls_per_caller));
+            if !connection.takes_call(false, door.now()) {
+                return Err(door.exhausted(&door.limits().calls_per_caller));
             }
             let length = u32::from_be_bytes(length) as usize;
             messages = rest.get(length..).unwrap_or_default();
@@ -225,12 +204,8 @@ where
 
     fn count_buffer(&mut self, bytes: u64) -> Result<(), RpcStatus> {
         let more = bytes.saturating_sub(self.buffer);
-        if more == 0 {
-            return Ok(());
-        }
-        self.door.charge_incoming(&self.connection, more)?;
-        self.charged += more;
-        self.buffer = bytes;
+        self.charge.add(more)?;
+        self.buffer += more;
         Ok(())
     }
 
@@ -253,9 +228,7 @@ where
         let rest = BytesMut::from(self.held.get(complete..).unwrap_or_default());
         let mut messages = std::mem::replace(&mut self.held, rest);
         messages.truncate(complete);
-        let bytes = u64::try_from(complete).unwrap_or(u64::MAX);
-        self.charged -= bytes;
-        self.door.refund_incoming(&self.connection, bytes);
+        self.charge.refund(complete as u64);
         Ok(messages.freeze())
     }
 
@@ -282,7 +255,7 @@ where
 
     /// Returns the limit on the size of a message.
     fn size(&self) -> &Limit {
-        let limits = self.door.limits();
+        let limits = self.door().limits();
         if self.is_large {
             &limits.large_message_bytes
         } else {
@@ -292,18 +265,14 @@ where
 
     fn too_large(&self, size: &str) -> RpcStatus {
         let limit = self.size();
-        self.door.refuse(limit);
-        RpcStatus::out_of_range(format!(
-            "the message has {size}; at most {} are taken ({})",
-            limit.max(),
-            limit.texts().flag
-        ))
+        self.door().refuse(limit);
+        let (max, flag) = (limit.max(), limit.texts().flag);
+        let problem = format!("the message has {size}; at most {max} are taken ({flag})");
+        RpcStatus::out_of_range(problem)
     }
 
     fn hold(&mut self, bytes: &[u8]) -> Result<(), RpcStatus> {
-        let more = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
-        self.door.charge_incoming(&self.connection, more)?;
-        self.charged += more;
+        self.charge.add(bytes.len() as u64)?;
         self.held.extend_from_slice(bytes);
         Ok(())
     }
@@ -311,8 +280,7 @@ where
     /// Drops the held bytes, and returns them to the budgets.
     fn release(&mut self) {
         self.held = BytesMut::new();
-        self.door.refund_incoming(&self.connection, self.charged);
-        self.charged = 0;
+        self.charge.refund(self.charge.bytes());
     }
 
     /// Waits for the deadline of the first message, and of any incomplete message.
@@ -321,13 +289,12 @@ where
             self.deadline = None;
             return Poll::Pending;
         }
-        let patience = self.door.patience();
-        let deadline = self
-            .deadline
-            .get_or_insert_with(|| Box::pin(tokio::time::sleep(patience)));
+        let patience = self.door().patience();
+        let sleep = || Box::pin(tokio::time::sleep(patience));
+        let deadline = self.deadline.get_or_insert_with(sleep);
         std::task::ready!(deadline.as_mut().poll(cx));
         self.release();
-        let number = self.door.refuse(&self.door.limits().patience);
+        let number = self.door().refuse(&self.door().limits().patience);
         Poll::Ready(overload::late(patience, number))
     }
 }
@@ -365,16 +332,11 @@ where
     }
 }
 
-impl<B> Drop for RequestBody<B> {
-    fn drop(&mut self) {
-        self.door.refund_incoming(&self.connection, self.charged);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::future::poll_fn;
     use std::net::Ipv4Addr;
+    use std::sync::Arc;
 
     use axum::body::Body;
     use tokio::sync::Semaphore;
@@ -383,17 +345,23 @@ mod tests {
     use crate::door_limits::testing::limits;
     use crate::paths::Paths;
 
+    fn enter(door: &Arc<Door>) -> Visit {
+        let connection = door.admit(CallerId::of(Ipv4Addr::LOCALHOST.into()), None);
+        Visit {
+            door: Arc::clone(door),
+            connection: connection.unwrap(),
+        }
+    }
+
     #[tokio::test]
     async fn a_message_counts_for_its_caller_while_its_call_waits() {
         let door = Door::new(limits(1, 1), Paths::default(), Arc::new(Semaphore::new(1)));
         let limit = &door.limits().incoming_bytes_per_caller;
         limit.set_max(20);
-        let connection = door.admit(CallerId::of(Ipv4Addr::LOCALHOST.into()), None);
-        let connection = connection.unwrap();
+        let visit = enter(&door);
         let arrived = || {
             let message: &[u8] = &[0, 0, 0, 0, 7, 10, 5, 1, 2, 3, 4, 5];
-            let (door, connection) = (Arc::clone(&door), Arc::clone(&connection));
-            RequestBody::new(Body::from(message), door, connection, false)
+            RequestBody::new(Body::from(message), visit.clone(), false)
         };
         let (mut first, mut second) = (arrived(), arrived());
         for body in [&mut first, &mut second] {
@@ -413,12 +381,8 @@ mod tests {
         let limits = door.limits();
         limits.message_bytes.set_max(100_000);
         limits.incoming_bytes_per_caller.set_max(25_000);
-        let connection = door.admit(CallerId::of(Ipv4Addr::LOCALHOST.into()), None);
-        let connection = connection.unwrap();
-        let stream = || {
-            let (door, connection) = (Arc::clone(&door), Arc::clone(&connection));
-            RequestBody::new(Body::empty(), door, connection, false)
-        };
+        let visit = enter(&door);
+        let stream = || RequestBody::new(Body::empty(), visit.clone(), false);
         let message = |length: u32| {
             let mut message = vec![0];
             message.extend(length.to_be_bytes());
@@ -448,15 +412,13 @@ mod tests {
         let limits = door.limits();
         limits.message_bytes.set_max(100_000);
         limits.incoming_bytes_per_caller.set_max(15_000);
-        let connection = door.admit(CallerId::of(Ipv4Addr::LOCALHOST.into()), None);
-        let connection = connection.unwrap();
+        let visit = enter(&door);
         let mut bodies = Vec::new();
         for length in [10_000_u32, 10_000, 100] {
             let mut message = vec![0];
             message.extend(length.to_be_bytes());
             message.resize(message.len() + length as usize, 0);
-            let (door, connection) = (Arc::clone(&door), Arc::clone(&connection));
-            let mut body = RequestBody::new(Body::from(message), door, connection, false);
+            let mut body = RequestBody::new(Body::from(message), visit.clone(), false);
             poll_fn(|cx| body.poll_only(cx)).await.unwrap();
             bodies.push(body);
         }

@@ -17,10 +17,10 @@ use axum::http::Request;
 use http_body::{Frame, SizeHint};
 
 use crate::access::Denied;
-use crate::connection::Connection;
 use crate::door::Door;
 use crate::limit::Limit;
 use crate::tasks::joined;
+use crate::visit::Visit;
 
 /// Reason why a request is refused before work on it begins.
 #[derive(Debug)]
@@ -32,39 +32,30 @@ pub(crate) enum Refusal {
 /// A call in progress. It ends when this is dropped.
 #[derive(Debug)]
 pub struct InFlightCall {
-    door: Arc<Door>,
-    connection: Arc<Connection>,
+    visit: Visit,
     is_busy: bool,
 }
 
 impl InFlightCall {
     /// Begins a call. `is_busy`: whether the call keeps its connection busy.
-    pub fn begin(
-        door: &Arc<Door>,
-        connection: &Arc<Connection>,
-        is_busy: bool,
-        now: Duration,
-    ) -> Self {
+    pub fn begin(visit: Visit, is_busy: bool, now: Duration) -> Self {
         if is_busy {
-            connection.begin_call(now);
+            visit.connection.begin_call(now);
         }
-        Self {
-            door: Arc::clone(door),
-            connection: Arc::clone(connection),
-            is_busy,
-        }
+        Self { visit, is_busy }
     }
 
     /// Begins the call of a request: takes it from the rate of its caller, and adds the proof of its caller to it.
     pub(crate) fn admit<B>(
-        door: &Arc<Door>,
-        connection: &Arc<Connection>,
+        visit: Visit,
         request: &mut Request<B>,
         now: Duration,
     ) -> (Self, Result<(), Refusal>) {
-        let (paths, path) = (door.paths(), request.uri().path());
-        let call = Self::begin(door, connection, !paths.silent.contains(&path), now);
-        if !connection.takes_call(paths.vital.contains(&path), now) {
+        let path = request.uri().path();
+        let is_busy = !visit.door.paths().silent.contains(&path);
+        let call = Self::begin(visit, is_busy, now);
+        let Visit { door, connection } = &call.visit;
+        if !connection.takes_call(door.paths().vital.contains(&path), now) {
             let limit = Arc::clone(&door.limits().calls_per_caller);
             return (call, Err(Refusal::Limit(limit)));
         }
@@ -75,18 +66,18 @@ impl InFlightCall {
 
     /// Returns the limit, if the caller has used up its time to look.
     pub fn refusal_to_look(&self, now: Duration) -> Option<Arc<Limit>> {
-        let may_look = self.connection.of_caller.may_look(now);
-        (!may_look).then(|| Arc::clone(&self.door.limits().look_time_per_caller))
+        let may_look = self.visit.connection.of_caller.may_look(now);
+        (!may_look).then(|| Arc::clone(&self.door().limits().look_time_per_caller))
     }
 
     /// Returns the door that the call came through.
     pub fn door(&self) -> &Door {
-        &self.door
+        &self.visit.door
     }
 
     /// Pauses reading from the connection for a moment.
     pub fn pause(&self) {
-        self.connection.pause(self.door.now());
+        self.visit.connection.pause(self.door().now());
     }
 
     /// Looks at something whose cost grows with the whole state of the server. Only one look runs at a time, and its
@@ -103,7 +94,7 @@ impl InFlightCall {
     where
         T: Send + 'static,
     {
-        let (door, connection) = (Arc::clone(&self.door), Arc::clone(&self.connection));
+        let Visit { door, connection } = self.visit.clone();
         let turn = door.turn_to_look().await;
         let looking = tokio::spawn(async move {
             let _turn = turn;
@@ -124,7 +115,7 @@ impl InFlightCall {
 impl Drop for InFlightCall {
     fn drop(&mut self) {
         if self.is_busy {
-            self.connection.end_call(self.door.now());
+            self.visit.connection.end_call(self.door().now());
         }
     }
 }
@@ -180,10 +171,8 @@ where
             Some(Ok(frame)) => frame.data_ref().map_or(0, Bytes::len),
             Some(Err(_)) | None => 0,
         };
-        let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
-        let InFlightCall {
-            door, connection, ..
-        } = &self.call;
+        let bytes = bytes as u64;
+        let Visit { door, connection } = &self.call.visit;
         if bytes > 0 {
             if let Err(number) = door.note_answer(connection, bytes) {
                 self.body = None;
@@ -201,19 +190,17 @@ where
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body
-            .as_ref()
-            .map_or_else(|| SizeHint::with_exact(0), HttpBody::size_hint)
+        let body = self.body.as_ref();
+        body.map_or_else(|| SizeHint::with_exact(0), HttpBody::size_hint)
     }
 }
 
 impl<B> Drop for ResponseBody<B> {
     fn drop(&mut self) {
         // The caller gave the call up before the last frame was sent.
-        if self.waiting > 0 && !self.call.connection.is_closed() {
-            self.call
-                .door
-                .note_written(&self.call.connection, self.waiting);
+        let Visit { door, connection } = &self.call.visit;
+        if self.waiting > 0 && !connection.is_closed() {
+            door.note_written(connection, self.waiting);
         }
     }
 }
@@ -230,20 +217,21 @@ mod tests {
     use crate::door_limits::testing::limits;
     use crate::paths::Paths;
 
-    fn connected(looking: &Arc<Semaphore>) -> (Arc<Door>, Arc<Connection>) {
+    fn enter(looking: &Arc<Semaphore>) -> Visit {
         let limits = limits(1, 1);
         // With this rate, any look uses up the time of the caller for long.
         limits.look_time_per_caller.set_max(0);
         let door = Door::new(limits, Paths::default(), Arc::clone(looking));
         let connection = door.admit(CallerId::of(Ipv4Addr::LOCALHOST.into()), None);
-        (door, connection.unwrap())
+        let connection = connection.unwrap();
+        Visit { door, connection }
     }
 
     #[tokio::test]
     async fn who_gives_a_look_up_has_it_counted_and_it_is_nobody_elses_turn_before() {
         let looking = Arc::new(Semaphore::new(1));
-        let (door, connection) = connected(&looking);
-        let call = InFlightCall::begin(&door, &connection, true, door.now());
+        let visit = enter(&looking);
+        let call = InFlightCall::begin(visit.clone(), true, visit.door.now());
         let (finish, finished) = oneshot::channel::<()>();
         let begun = async {
             while looking.available_permits() > 0 {
@@ -260,18 +248,16 @@ mod tests {
         assert_eq!(looking.available_permits(), 0, "it goes on");
         finish.send(()).unwrap();
         let turn = looking.acquire().await.unwrap();
-        assert!(
-            !connection.of_caller.is_at_rest(door.now()),
-            "it is counted"
-        );
+        let caller = &visit.connection.of_caller;
+        assert!(!caller.is_at_rest(visit.door.now()), "it is counted");
         drop(turn);
     }
 
     #[tokio::test]
     async fn who_gives_up_before_it_is_its_turn_never_looks() {
         let looking = Arc::new(Semaphore::new(1));
-        let (door, connection) = connected(&looking);
-        let call = InFlightCall::begin(&door, &connection, true, door.now());
+        let visit = enter(&looking);
+        let call = InFlightCall::begin(visit.clone(), true, visit.door.now());
         let turn = looking.acquire().await.unwrap();
         let (looked, looks) = oneshot::channel::<()>();
         let given_up = call.look(async move {

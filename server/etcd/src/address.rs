@@ -115,16 +115,14 @@ impl NodeAddress {
     }
 
     fn understand(text: &str) -> Result<Self, String> {
-        let rest = text
-            .strip_prefix(SCHEME)
-            .ok_or("give etcd://HOST:PORT/NODE")?;
+        let rest = text.strip_prefix(SCHEME);
+        let rest = rest.ok_or("give etcd://HOST:PORT/NODE")?;
         let (place, query) = match rest.split_once('?') {
             Some((place, query)) => (place, Some(query)),
             None => (rest, None),
         };
-        let (hosts, node) = place
-            .split_once('/')
-            .ok_or("it names no node; give etcd://HOST:PORT/NODE")?;
+        let place = place.split_once('/');
+        let (hosts, node) = place.ok_or("it names no node; give etcd://HOST:PORT/NODE")?;
         let mut address = Self {
             node: node_name(node)?,
             endpoints: Vec::new(),

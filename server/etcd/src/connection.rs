@@ -8,7 +8,7 @@ use etcd_client::{Client, ConnectOptions, GetOptions, GetResponse, Txn, TxnRespo
 use tracing::debug;
 
 use crate::config::{Endpoint, EtcdConfig};
-use crate::error::Error;
+use crate::error::{Error, FailedCall};
 
 /// Interval between pings while a call waits on a connection, and the timeout of each: the sum of
 /// both is the time in which a hanging member is noticed. etcd disconnects a client that pings more
@@ -49,10 +49,8 @@ impl EtcdConnection {
 
     /// The endpoint in use, or the one that comes next.
     pub fn endpoint(&self) -> &str {
-        self.config
-            .endpoints
-            .get(self.turn)
-            .map_or("nowhere", Endpoint::as_str)
+        let endpoint = self.config.endpoints.get(self.turn);
+        endpoint.map_or("nowhere", Endpoint::as_str)
     }
 
     /// Longest time that a call may take.
@@ -94,11 +92,11 @@ impl EtcdConnection {
         };
         let answer = match tokio::time::timeout(timeout, asking).await {
             Ok(answer) => answer,
-            Err(_) => Err(Error::Unreachable {
+            Err(_) => Err(Error::Unreachable(FailedCall {
                 endpoint: self.endpoint().to_owned(),
                 what,
                 problem: format!("no answer within {timeout:?}"),
-            }),
+            })),
         };
         match answer {
             Ok(_) | Err(Error::LeaseGone) => {
@@ -162,15 +160,13 @@ impl EtcdConnection {
             .with_require_leader(true);
         let credentials = self.config.credentials().await;
         if let Some(user) = &credentials.user {
-            options = options
-                .with_user(&user.name, &user.password)
-                .with_auto_token_refresh(true);
+            options = options.with_user(&user.name, &user.password);
+            options = options.with_auto_token_refresh(true);
         }
         if endpoint.starts_with("https:") {
             options = options.with_tls(credentials.tls.options());
         }
-        Client::connect([endpoint], Some(options))
-            .await
-            .map_err(|error| Error::of(endpoint, "connect", &error))
+        let connected = Client::connect([endpoint], Some(options)).await;
+        connected.map_err(|error| Error::of(endpoint, "connect", &error))
     }
 }

@@ -100,7 +100,11 @@ pub enum CredentialsError {
 }
 
 impl CredentialFiles {
-    /// Reads the files. `former`: the ones in force.
+    /// Reads the files. `former`: the ones in force, which others that are not valid now do not replace.
+    ///
+    /// # Errors
+    ///
+    /// If one cannot be read or is invalid, or if only one of certificate and key is given.
     pub(crate) fn read(&self, former: Option<&Tls>) -> Result<Credentials, CredentialsError> {
         let user = match &self.user {
             Some((name, path)) => {
@@ -116,36 +120,18 @@ impl CredentialFiles {
             }
             None => None,
         };
-        let (ca, cert, key) = (&self.ca, &self.cert, &self.key);
-        let tls = Tls::read(ca.as_deref(), cert.as_deref(), key.as_deref(), former)?;
-        Ok(Credentials { tls, user })
-    }
-}
-
-impl Tls {
-    /// Reads the files that are given. `former`: the ones in force, which others that are not valid now do not replace.
-    ///
-    /// # Errors
-    ///
-    /// If one cannot be read or is invalid, or if only one of certificate and key is given.
-    pub(crate) fn read(
-        ca: Option<&Path>,
-        certificate: Option<&Path>,
-        key: Option<&Path>,
-        former: Option<&Self>,
-    ) -> Result<Self, CredentialsError> {
-        let paths = match (certificate, key) {
+        let paths = match (self.cert.as_deref(), self.key.as_deref()) {
             (Some(certificate), Some(key)) => Some((certificate, key)),
             (None, None) => None,
             _ => return Err(CredentialsError::HalfIdentity),
         };
         let identity = paths.map(|(certificate, key)| Ok((content(certificate)?, content(key)?)));
-        let tls = Self {
-            ca: ca.map(content).transpose()?,
+        let tls = Tls {
+            ca: self.ca.as_deref().map(content).transpose()?,
             identity: identity.transpose()?,
         };
         let file = |path, bytes| PemFile { path, bytes };
-        let authorities = ca.zip(tls.ca.as_deref());
+        let authorities = self.ca.as_deref().zip(tls.ca.as_deref());
         let own = paths.zip(tls.identity.as_ref());
         let own = own.map(|(paths, (certificate, of_key))| {
             (file(paths.0, certificate), file(paths.1, of_key))
@@ -154,9 +140,11 @@ impl Tls {
         let former = former.map(|(certificate, _)| &**certificate);
         client::check(authorities.map(|(path, it)| file(path, it)), own, former)
             .map_err(|error| CredentialsError::Content(doorward_tls::described(&error)))?;
-        Ok(tls)
+        Ok(Credentials { tls, user })
     }
+}
 
+impl Tls {
     /// In the form that the client of etcd takes.
     pub(crate) fn options(&self) -> TlsOptions {
         let mut options = TlsOptions::new();
@@ -195,14 +183,9 @@ impl Eq for ReadCredentials {}
 
 impl ReadCredentials {
     pub(crate) fn open(files: CredentialFiles) -> Result<Self, CredentialsError> {
-        let password = files.user.as_ref().map(|(_, path)| path.clone());
-        let paths = [
-            files.ca.clone(),
-            files.cert.clone(),
-            files.key.clone(),
-            password,
-        ];
-        let paths = paths.into_iter().flatten().collect();
+        let password = files.user.as_ref().map(|(_, path)| path);
+        let paths = [&files.ca, &files.cert, &files.key].into_iter().flatten();
+        let paths = paths.chain(password).cloned().collect();
         let named = files.clone();
         let read = move |former: Option<&Credentials>| named.read(former.map(|it| &it.tls));
         let read = Reloading::open("credentials for etcd", paths, read)?;

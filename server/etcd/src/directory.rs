@@ -39,10 +39,8 @@ impl Servers {
             Some((master, epoch))
         });
         let prefix = keys.servers();
-        let registered = view
-            .entries
-            .iter()
-            .filter(|(key, _)| key.starts_with(&prefix));
+        let entries = view.entries.iter();
+        let registered = entries.filter(|(key, _)| key.starts_with(&prefix));
         Self {
             master,
             term: view.entries.get(&keys.term()).and_then(parse),
@@ -105,9 +103,8 @@ pub async fn resolve_all(
         (node, servers)
     });
     // A node without any key of ours is no node.
-    Ok(servers
-        .filter(|(_, servers)| *servers != Servers::default())
-        .collect())
+    let nodes = servers.filter(|(_, servers)| *servers != Servers::default());
+    Ok(nodes.collect())
 }
 
 /// Result of forgetting a node.
@@ -157,9 +154,8 @@ pub async fn forget(
         Compare::create_revision(servers, CompareOp::Equal, 0).with_prefix(),
         Compare::mod_revision(keys.term(), CompareOp::Equal, entry.mod_revision),
     ];
-    let txn = Txn::new()
-        .when(guards)
-        .and_then([TxnOp::delete(keys.term(), None)]);
+    let delete = TxnOp::delete(keys.term(), None);
+    let txn = Txn::new().when(guards).and_then([delete]);
     let mut connection = EtcdConnection::new(Arc::clone(config));
     Ok(match connection.txn("forget", txn).await?.succeeded() {
         true => Forgotten::Done,
@@ -229,11 +225,8 @@ pub async fn step_down(
     let Some((before, epoch)) = servers.master else {
         return Ok(SteppedDown::NoMaster);
     };
-    if servers
-        .servers
-        .iter()
-        .all(|it| it.address == before.address)
-    {
+    let mut servers = servers.servers.iter();
+    if servers.all(|it| it.address == before.address) {
         return Ok(SteppedDown::IsAlone(before));
     }
     let mut connection = EtcdConnection::new(Arc::clone(config));

@@ -169,9 +169,8 @@ pub async fn read(
             break;
         };
         let listed = listing.kvs();
-        standing
-            .numbers
-            .extend(listed.iter().filter_map(|kv| keys.number(kv.key())));
+        let numbers = listed.iter().filter_map(|kv| keys.number(kv.key()));
+        standing.numbers.extend(numbers);
         let Some(last) = listed.last().filter(|_| listing.more()) else {
             break;
         };
@@ -220,10 +219,8 @@ pub async fn next_version(
         // The key right after it.
         from.push(0);
         let one = GetOptions::new().with_range(keys.history_end());
-        let one = one.with_limit(1);
-        let answer = connection
-            .get("read a version", from.clone(), Some(one))
-            .await?;
+        let read = connection.get("read a version", from.clone(), Some(one.with_limit(1)));
+        let answer = read.await?;
         let Some(kv) = answer.kvs().first() else {
             return Ok(None);
         };
@@ -285,11 +282,8 @@ async fn commit(
     document: Option<&str>,
     versions: &[Version],
 ) -> Result<(), WriteError> {
-    let mut guards = vec![Compare::mod_revision(
-        keys.document(),
-        CompareOp::Equal,
-        seen.mod_revision,
-    )];
+    let is_seen = Compare::mod_revision(keys.document(), CompareOp::Equal, seen.mod_revision);
+    let mut guards = vec![is_seen];
     let mut puts = Vec::new();
     for version in versions {
         let key = keys.version(version.number);
@@ -349,10 +343,8 @@ async fn again<T>(
 /// Returns the approximate size of a transaction, in bytes.
 fn request_bytes(keys: &DocumentKeys, document: Option<&str>, versions: &[Version]) -> usize {
     let key_bytes = keys.version(0).len();
-    let versions: usize = versions
-        .iter()
-        .map(|version| version.to_json().len() + 2 * key_bytes)
-        .sum();
+    let versions = versions.iter().map(|version| version.to_json().len());
+    let versions: usize = versions.map(|bytes| bytes + 2 * key_bytes).sum();
     versions + 2 * key_bytes + document.map_or(0, str::len) + REQUEST_BYTES_SPARE
 }
 

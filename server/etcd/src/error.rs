@@ -8,53 +8,46 @@ use thiserror::Error;
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Error {
     /// An endpoint did not answer, or could not: another one, or the same one later, may.
-    #[error("etcd at {endpoint} does not answer ({what}): {problem}")]
-    Unreachable {
-        /// The endpoint.
-        endpoint: String,
-        /// Name of the call.
-        what: &'static str,
-        /// The reason, for people.
-        problem: String,
-    },
+    #[error("etcd at {} does not answer ({}): {}", .0.endpoint, .0.what, .0.problem)]
+    Unreachable(FailedCall),
     /// etcd says no, and would elsewhere: wrong credentials, no permission, too large.
-    #[error("etcd at {endpoint} refuses ({what}): {problem}")]
-    Refused {
-        /// The endpoint.
-        endpoint: String,
-        /// Name of the call.
-        what: &'static str,
-        /// The reason, for people.
-        problem: String,
-    },
+    #[error("etcd at {} refuses ({}): {}", .0.endpoint, .0.what, .0.problem)]
+    Refused(FailedCall),
     /// The lease is not there any more: it expired, or was revoked.
     #[error("the lease is gone")]
     LeaseGone,
 }
 
+/// A failed call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FailedCall {
+    /// The endpoint.
+    pub endpoint: String,
+    /// Name of the call.
+    pub what: &'static str,
+    /// The reason, for people.
+    pub problem: String,
+}
+
 impl Error {
     /// Adds a hint to an error of an endpoint that has never answered so far.
-    pub(crate) fn of_stranger(self) -> Self {
-        let mut error = self;
-        if let Self::Unreachable {
-            endpoint, problem, ..
-        }
-        | Self::Refused {
-            endpoint, problem, ..
-        } = &mut error
-            && let Some(hint) = hint(endpoint, problem)
+    pub(crate) fn of_stranger(mut self) -> Self {
+        if let Self::Unreachable(call) | Self::Refused(call) = &mut self
+            && let Some(hint) = hint(&call.endpoint, &call.problem)
         {
-            problem.push_str("; ");
-            problem.push_str(hint);
+            call.problem = format!("{}; {hint}", call.problem);
         }
-        error
+        self
     }
 
     pub(crate) fn of(endpoint: &str, what: &'static str, error: &etcd_client::Error) -> Self {
         use tonic::Code;
 
-        let endpoint = endpoint.to_owned();
-        let problem = described(error);
+        let failed = FailedCall {
+            endpoint: endpoint.to_owned(),
+            what,
+            problem: described(error),
+        };
         match error {
             etcd_client::Error::LeaseKeepAliveError(_) => Self::LeaseGone,
             etcd_client::Error::GRpcStatus(status)
@@ -73,17 +66,9 @@ impl Error {
                         | Code::Unimplemented
                 ) || status.message().contains("database space exceeded") =>
             {
-                Self::Refused {
-                    endpoint,
-                    what,
-                    problem,
-                }
+                Self::Refused(failed)
             }
-            _ => Self::Unreachable {
-                endpoint,
-                what,
-                problem,
-            },
+            _ => Self::Unreachable(failed),
         }
     }
 }
@@ -122,11 +107,8 @@ fn hint(endpoint: &str, problem: &str) -> Option<&'static str> {
 
 /// Returns the innermost cause of an error, such as "connection refused".
 pub fn innermost(error: &(dyn StdError + 'static)) -> String {
-    let mut innermost = error;
-    while let Some(cause) = innermost.source() {
-        innermost = cause;
-    }
-    innermost.to_string()
+    let cause = error.source();
+    cause.map_or_else(|| error.to_string(), innermost)
 }
 
 /// Returns the message of an error, with its innermost cause.

@@ -22,7 +22,7 @@ use tracing::{debug, warn};
 
 use crate::config::EtcdConfig;
 use crate::connection::EtcdConnection;
-use crate::error::Error;
+use crate::error::{Error, FailedCall};
 
 /// Keys to follow.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -178,9 +178,8 @@ impl Follower {
                 });
             }
             // A watch may fail again and again although the range can be read.
-            let wait = self
-                .backoff
-                .note_failure(BACKOFF, endpoints, rand::random());
+            let chance = rand::random();
+            let wait = self.backoff.note_failure(BACKOFF, endpoints, chance);
             if !wait.is_zero() {
                 tokio::time::sleep(wait).await;
             }
@@ -285,11 +284,8 @@ impl Follower {
 
     /// Whether every change up to this state was reported, or may have been.
     fn knows(&self, view: &RangeView) -> bool {
-        let followed = self.sender.borrow();
-        followed
-            .view
-            .as_ref()
-            .is_some_and(|known| known.revision >= view.revision || same(known, view))
+        let knows = |known: &Arc<RangeView>| known.revision >= view.revision || same(known, view);
+        self.sender.borrow().view.as_ref().is_some_and(knows)
     }
 
     fn on_answer(
@@ -374,21 +370,18 @@ impl Follower {
     fn broken(&mut self, problem: &str) -> Error {
         let endpoint = self.connection.endpoint().to_owned();
         self.connection.leave();
-        Error::Unreachable {
+        Error::Unreachable(FailedCall {
             endpoint,
             what: "watch",
             problem: problem.to_owned(),
-        }
+        })
     }
 }
 
 /// Whether two states are the same but for their revision.
 fn same(a: &RangeView, b: &RangeView) -> bool {
-    a.entries.len() == b.entries.len()
-        && a.entries
-            .iter()
-            .zip(&b.entries)
-            .all(|(a, b)| a.0 == b.0 && a.1.is_as(b.1))
+    let mut pairs = a.entries.iter().zip(&b.entries);
+    a.entries.len() == b.entries.len() && pairs.all(|(a, b)| a.0 == b.0 && a.1.is_as(b.1))
 }
 
 fn entry(kv: &KeyValue, seen_at: Instant) -> (String, KeyEntry) {

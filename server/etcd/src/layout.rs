@@ -121,42 +121,38 @@ impl NodeKeys {
 
 /// The keys of a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DocumentKeys {
-    key: String,
-}
+pub struct DocumentKeys(String);
 
 impl DocumentKeys {
     /// The keys that belong to the document under a key.
     pub fn new(key: &str) -> Self {
-        Self {
-            key: key.trim_end_matches('/').to_owned(),
-        }
+        Self(key.trim_end_matches('/').to_owned())
     }
 
     /// The document.
     pub fn document(&self) -> &str {
-        &self.key
+        &self.0
     }
 
     /// The last document that was in force.
     pub fn good(&self) -> String {
-        format!("{}/good", self.key)
+        format!("{}/good", self.0)
     }
 
     /// The prefix of the keys of all versions.
     pub fn history(&self) -> String {
-        format!("{}/history/", self.key)
+        format!("{}/history/", self.0)
     }
 
     /// The first key after those of all versions.
     pub fn history_end(&self) -> String {
         // `0` is the character after `/`.
-        format!("{}/history0", self.key)
+        format!("{}/history0", self.0)
     }
 
     /// A version. Numbers sort as their keys do.
     pub fn version(&self, number: u64) -> String {
-        format!("{}/history/{number:020}", self.key)
+        format!("{}/history/{number:020}", self.0)
     }
 
     /// The number of a version by its key. None: it is no version.

@@ -44,13 +44,8 @@ fn significant(value: f64, least: f64) -> Option<String> {
     // The significant digits before the point. Zero has no logarithm, so `least` takes its place.
     let magnitude = value.abs().max(least);
     let whole_digits = magnitude.log10().floor().max(-1.0) + 1.0;
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "0 to 6"
-    )]
-    let decimals = (6.0 - whole_digits).clamp(0.0, 6.0) as usize;
-    rounded(value, least, decimals)
+    let decimals = (6.0 - whole_digits).clamp(0.0, 6.0);
+    rounded(value, least, decimals as usize)
 }
 
 /// Writes out that many digits after the point at most. None: the value is no number, or has too many digits to read.
@@ -136,7 +131,6 @@ pub fn percent(part: f64) -> String {
     if value.abs() < 0.005 {
         return if value > 0.0 { "< 0.01 %" } else { "> -0.01 %" }.to_owned();
     }
-    #[expect(clippy::cast_sign_loss, reason = "1 to 4")]
     let text = format!("{value:.*}", decimals as usize);
     let whole = text.trim_end_matches('0').trim_end_matches('.');
     // 100 and 99.96 are not the same: only a whole value is shown as a whole number.
@@ -239,14 +233,9 @@ pub fn clock(seconds: f64) -> String {
     text
 }
 
+/// Rounds a span that is not negative. A cast saturates.
 fn whole_seconds(seconds: f64) -> u64 {
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "not negative; a cast saturates"
-    )]
-    let whole = seconds.round() as u64;
-    whole
+    seconds.round() as u64
 }
 
 #[cfg(test)]

@@ -262,9 +262,8 @@ impl Children {
     fn cycle_of(&self, child: &str, node: &Node) -> Cycle {
         let ancestors = node.ancestors();
         let above = ancestors.iter().position(|ancestor| ancestor == child);
-        let above = ancestors
-            .iter()
-            .take(above.map_or(0, |position| position + 1));
+        let count = above.map_or(0, |position| position + 1);
+        let above = ancestors.iter().take(count);
         Cycle {
             child: child.to_owned(),
             node: self.name.clone(),

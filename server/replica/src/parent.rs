@@ -186,9 +186,8 @@ impl Parent {
                     not_master: None,
                     answered: &answered(&reply, &invalid),
                 };
-                let use_of = self
-                    .session
-                    .handle_reply(on, &meta, Duration::ZERO, chance, now);
+                let session = &mut self.session;
+                let use_of = session.handle_reply(on, &meta, Duration::ZERO, chance, now);
                 if use_of == Disposition::Keep {
                     self.work = Some(Work::Reply {
                         reply,
@@ -274,9 +273,8 @@ impl Parent {
                     not_master: Some(master_info(master)),
                     answered: &[],
                 };
-                let use_of = self
-                    .session
-                    .handle_reply(on, &reply, leases_last, chance, now);
+                let session = &mut self.session;
+                let use_of = session.handle_reply(on, &reply, leases_last, chance, now);
                 debug_assert_eq!(use_of, Disposition::Drop);
             }
             _ => debug_assert!(false, "no other event waits for the end of the leases"),

@@ -464,10 +464,8 @@ impl Replica {
         if self.is_busy {
             return Some(Time::ZERO);
         }
-        let parent = self
-            .parent
-            .as_ref()
-            .and_then(|it| it.poll_timeout(&self.node));
+        let parent = self.parent.as_ref();
+        let parent = parent.and_then(|it| it.poll_timeout(&self.node));
         let timeouts = [
             self.node.poll_timeout(),
             parent,

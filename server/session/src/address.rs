@@ -73,15 +73,12 @@ impl Address {
 /// neither have addresses of servers.
 pub fn ipv6_advice(text: &str) -> Option<&'static str> {
     let authority = text.split_once("://").map_or(text, |(_, rest)| rest);
-    let host = authority
-        .rsplit_once(':')
-        .map_or(authority, |(host, _)| host);
+    let host = authority.rsplit_once(':');
+    let host = host.map_or(authority, |(host, _)| host);
+    let is_ipv6 = |text: &str| text.parse::<Ipv6Addr>().is_ok();
     if authority.contains('%') && authority.contains(':') {
         Some("an IPv6 zone cannot be used here; give an address without one, or a host name")
-    } else if [authority, host]
-        .iter()
-        .any(|it| it.parse::<Ipv6Addr>().is_ok())
-    {
+    } else if is_ipv6(authority) || is_ipv6(host) {
         Some("an IPv6 address needs brackets; give [ADDRESS]:PORT, as in [::1]:6970")
     } else {
         None

@@ -149,10 +149,8 @@ impl Backoff {
             // The node is reachable, so earlier failures do not count.
             self.out_of_reach = 0;
         }
-        let is_election = self
-            .masterless_at
-            .is_some_and(|at| now.since(at) < ELECTION);
-        if is_election {
+        let is_new = |at| now.since(at) < ELECTION;
+        if self.masterless_at.is_some_and(is_new) {
             let doublings = self.masterless.saturating_sub(PATIENCE).min(DOUBLINGS_MAX);
             self.masterless = self.masterless.saturating_add(1);
             let about = config.base.saturating_mul(1 << doublings);

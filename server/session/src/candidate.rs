@@ -149,11 +149,8 @@ impl Candidate {
     pub fn handle_view(&mut self, view: Arc<View>, now: Time) {
         self.pass_time(now);
         // Views are in order, so etcd was restored to an older state.
-        if self
-            .view
-            .as_ref()
-            .is_some_and(|known| view.revision < known.revision)
-        {
+        let known = self.view.as_ref();
+        if known.is_some_and(|known| view.revision < known.revision) {
             self.terms.note_went_back();
         }
         // A term that was seen stays true, even if its key is deleted.
@@ -168,10 +165,8 @@ impl Candidate {
         for epoch in self.config.reported_epochs(&view) {
             self.terms.note_reported_epoch(epoch, self.config.ttl, now);
         }
-        let is_news = self
-            .view
-            .as_ref()
-            .is_none_or(|known| known.entries != view.entries);
+        let known = self.view.as_ref();
+        let is_news = known.is_none_or(|known| known.entries != view.entries);
         self.view = Some(view);
         if self.is_own_key_gone() {
             self.lose(LossReason::KeyDeleted);
@@ -324,10 +319,8 @@ impl Candidate {
             return false;
         };
         let created = held.created.revision;
-        let found = view
-            .entries
-            .get(&EtcdKey::Master)
-            .map(|entry| entry.created);
+        let found = view.entries.get(&EtcdKey::Master);
+        let found = found.map(|entry| entry.created);
         view.revision >= created && found != Some(created)
     }
 

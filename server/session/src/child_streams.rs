@@ -310,11 +310,8 @@ impl ChildStreams {
     /// Asserts that each open stream is its child's only one.
     fn check(&self) {
         debug_assert_eq!(self.open.len(), self.by_child.len());
-        debug_assert!(
-            self.by_child
-                .keys()
-                .all(|child| self.open_of(child).is_some())
-        );
+        let mut children = self.by_child.keys();
+        debug_assert!(children.all(|child| self.open_of(child).is_some()));
     }
 }
 

@@ -47,9 +47,8 @@ named! {
 impl CloseReason {
     /// Returns the reason of that name, or nothing if this release does not know the name.
     pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL
-            .into_iter()
-            .find(|closing| closing.as_str() == name)
+        let mut all = Self::ALL.into_iter();
+        all.find(|closing| closing.as_str() == name)
     }
 
     /// Whether the child's node has a newer stream. Then streams and calls work.

@@ -293,10 +293,8 @@ impl MasterFinder {
             "the turn is within the known addresses"
         );
         self.begin_with((self.turn + 1) % self.count().max(1));
-        self.masterless = self
-            .masterless
-            .filter(|_| kind == FailureKind::Masterless)
-            .map(|left| left.saturating_add(1));
+        let masterless = self.masterless.filter(|_| kind == FailureKind::Masterless);
+        self.masterless = masterless.map(|left| left.saturating_add(1));
         DeadEnd { why, kind }
     }
 }

@@ -89,10 +89,8 @@ fn escaped(
     escape: impl Fn(char, &mut String),
 ) -> Cow<'_, str> {
     let mut looker = Looker::default();
-    let first = text
-        .char_indices()
-        .find(|(_, c)| !(keeps(*c) || looker.sees(*c)));
-    let Some((clean, _)) = first else {
+    let mut chars = text.char_indices();
+    let Some((clean, _)) = chars.find(|(_, c)| !(keeps(*c) || looker.sees(*c))) else {
         return Cow::Borrowed(text);
     };
     let (clean, rest) = text.split_at(clean);
@@ -123,9 +121,8 @@ fn is_printable(c: char) -> bool {
     buffer[0] = b'a';
     // A character has at most 4 bytes.
     let length = 1 + c.encode_utf8(&mut buffer[1..]).len();
-    let pair = buffer
-        .get(..length)
-        .and_then(|pair| std::str::from_utf8(pair).ok());
+    let pair = buffer.get(..length);
+    let pair = pair.and_then(|pair| std::str::from_utf8(pair).ok());
     pair.is_some_and(|pair| pair.escape_debug().count() == 2) || matches!(c, '"' | '\'' | '\\')
 }
 

@@ -3,9 +3,10 @@
 use doorward_door::caller_id::CallerId;
 use doorward_proto::admin::v1::callers_server::Callers;
 use doorward_proto::admin::v1::{WhoAmIRequest, WhoAmIResponse};
-use tonic::{Request, Response, Status as RpcStatus};
+use tonic::{Request, Response};
 
 use crate::caller;
+use crate::methods::Answer;
 
 /// The service.
 #[derive(Clone, Copy, Debug)]
@@ -13,10 +14,7 @@ pub struct CallersService;
 
 #[tonic::async_trait]
 impl Callers for CallersService {
-    async fn who_am_i(
-        &self,
-        request: Request<WhoAmIRequest>,
-    ) -> Result<Response<WhoAmIResponse>, RpcStatus> {
+    async fn who_am_i(&self, request: Request<WhoAmIRequest>) -> Answer<WhoAmIResponse> {
         let address = request.extensions().get::<CallerId>();
         let address = address.filter(|it| it.is_address());
         Ok(Response::new(WhoAmIResponse {

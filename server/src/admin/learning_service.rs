@@ -11,8 +11,8 @@ use doorward_proto::admin::v1::{SetLearningRequest, SetLearningResponse};
 use tonic::{Request, Response, Status as RpcStatus};
 use tracing::warn;
 
-use crate::caller;
-use crate::caller::may_write;
+use crate::caller::{self, may_write};
+use crate::methods::Answer;
 use crate::status::ServerState;
 
 /// The service of a node.
@@ -21,10 +21,7 @@ pub struct LearningService(pub Arc<ServerState>);
 
 #[tonic::async_trait]
 impl Learning for LearningService {
-    async fn set(
-        &self,
-        request: Request<SetLearningRequest>,
-    ) -> Result<Response<SetLearningResponse>, RpcStatus> {
+    async fn set(&self, request: Request<SetLearningRequest>) -> Answer<SetLearningResponse> {
         if !may_write(request.extensions()) {
             let problem = "learning mode is changed from the server's own machine, or with the token of an operator";
             return Err(RpcStatus::permission_denied(problem));
@@ -37,24 +34,20 @@ impl Learning for LearningService {
             false => UnknownLeases::AreNone,
         };
         let parsed = texts.iter().map(|text| ResourceId::new(text));
-        let resources = parsed.collect::<Result<Vec<_>, _>>();
-        let resources = resources
-            .map_err(|error| RpcStatus::invalid_argument(format!("resource_id {error}")))?;
-        let all = [None];
-        let all = all.into_iter().filter(|_| resources.is_empty());
+        let bad = |error| RpcStatus::invalid_argument(format!("resource_id {error}"));
+        let resources = parsed.collect::<Result<Vec<_>, _>>().map_err(bad)?;
+        let all = resources.is_empty().then_some(None).into_iter();
         let mut answer = SetLearningResponse::default();
         for only in all.chain(resources.iter().map(Some)) {
             let change = |node: &mut Node, now| node.handle_unknown_leases(leases, only, now);
             match self.0.node().change(change) {
                 Ok(()) => {}
                 Err(LearningRefusal::UnknownResource) => {
-                    let unknown = only.map(|it| it.as_str().to_owned());
-                    answer.unknown.extend(unknown);
+                    answer.unknown.extend(only.map(ToString::to_string));
                 }
                 Err(LearningRefusal::BelowRoot) => {
-                    return Err(RpcStatus::failed_precondition(
-                        "this server has a parent, which knows what its predecessors had; ask the root",
-                    ));
+                    let problem = "this server has a parent, which knows what its predecessors had; ask the root";
+                    return Err(RpcStatus::failed_precondition(problem));
                 }
                 Err(LearningRefusal::NotMaster) => {
                     if let Mastership::Elsewhere { master_address, .. } = self.0.node().mastership()
@@ -66,13 +59,8 @@ impl Learning for LearningService {
             }
         }
         answer.is_master = true;
-        let (by, of) = (by.as_deref().unwrap_or("this machine"), texts.join(", "));
-        warn!(
-            learns,
-            by,
-            resources = of,
-            "an operator changed learning mode"
-        );
+        let (by, resources) = (by.as_deref().unwrap_or("this machine"), texts.join(", "));
+        warn!(learns, by, resources, "an operator changed learning mode");
         Ok(Response::new(answer))
     }
 }

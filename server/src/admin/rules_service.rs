@@ -9,13 +9,17 @@ use doorward::rules::version_of;
 use doorward_clock::Instant;
 use doorward_door::tasks::joined;
 use doorward_etcd::documents::Recorded;
-use doorward_proto::admin::v1 as wire;
 use doorward_proto::admin::v1::rules_server::Rules;
+use doorward_proto::admin::v1::{
+    self as wire, ApplyRulesRequest, ApplyRulesResponse, CheckRulesRequest, CheckRulesResponse,
+    DeleteRulesRequest, DeleteRulesResponse, RulesHistoryRequest, RulesHistoryResponse,
+};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 use tokio_stream::Stream;
 use tonic::{Request, Response, Status as RpcStatus, Streaming};
 
 use crate::caller;
+use crate::methods::Answer;
 use crate::rules::document::{self, PROBLEMS_MAX};
 use crate::rules::documents::Documents;
 use crate::rules::store::RuleStore;
@@ -37,8 +41,6 @@ pub struct RulesService {
     checks: Arc<Mutex<()>>,
 }
 
-type Answer<T> = Result<Response<T>, RpcStatus>;
-
 impl RulesService {
     /// Serves the documents of `store`.
     pub fn new(store: Option<Arc<RuleStore>>) -> Self {
@@ -47,9 +49,8 @@ impl RulesService {
     }
 
     pub(crate) fn store(&self) -> Result<&Arc<RuleStore>, RpcStatus> {
-        self.store
-            .as_ref()
-            .ok_or_else(|| RpcStatus::failed_precondition(NO_RULES))
+        let none = || RpcStatus::failed_precondition(NO_RULES);
+        self.store.as_ref().ok_or_else(none)
     }
 
     /// Returns the documents, if they have been read from their place.
@@ -58,10 +59,9 @@ impl RulesService {
         if documents.is_read {
             return Ok(documents);
         }
-        let problem = documents.problem.as_deref();
-        Err(RpcStatus::unavailable(
-            problem.unwrap_or("the rules have not been read yet; try again"),
-        ))
+        let not_yet = "the rules have not been read yet; try again";
+        let problem = documents.problem.as_deref().unwrap_or(not_yet);
+        Err(RpcStatus::unavailable(problem))
     }
 
     /// Returns the document of a domain.
@@ -134,21 +134,15 @@ impl Rules for RulesService {
         Ok(Response::new(wire::GetRulesResponse { document }))
     }
 
-    async fn check(
-        &self,
-        request: Request<wire::CheckRulesRequest>,
-    ) -> Answer<wire::CheckRulesResponse> {
+    async fn check(&self, request: Request<CheckRulesRequest>) -> Answer<CheckRulesResponse> {
         self.store()?;
-        let wire::CheckRulesRequest { domain, text } = request.into_inner();
+        let CheckRulesRequest { domain, text } = request.into_inner();
         let turn = Arc::clone(&self.checks).lock_owned().await;
         let problems = check(turn, domain, text).await;
-        Ok(Response::new(wire::CheckRulesResponse { problems }))
+        Ok(Response::new(CheckRulesResponse { problems }))
     }
 
-    async fn apply(
-        &self,
-        request: Request<wire::ApplyRulesRequest>,
-    ) -> Answer<wire::ApplyRulesResponse> {
+    async fn apply(&self, request: Request<ApplyRulesRequest>) -> Answer<ApplyRulesResponse> {
         let (store, address) = (self.store()?, caller::writer(request.extensions())?);
         let request = request.into_inner();
         let turn = Arc::clone(&self.checks).lock_owned().await;
@@ -159,25 +153,19 @@ impl Rules for RulesService {
             return Err(RpcStatus::invalid_argument(problem));
         }
         let version = version_of(request.text.as_bytes());
+        let who = Some(request.who).filter(|it| !it.is_empty());
         let change = DocumentChange {
             text: Some(request.text),
             seen_version: request.seen_version,
-            who: Some(request.who)
-                .filter(|it| !it.is_empty())
-                .unwrap_or(address),
+            who: who.unwrap_or(address),
             why: request.why,
         };
         let revision = store.write(request.domain, change).await?;
-        Ok(Response::new(wire::ApplyRulesResponse {
-            version,
-            revision,
-        }))
+        let applied = ApplyRulesResponse { version, revision };
+        Ok(Response::new(applied))
     }
 
-    async fn delete(
-        &self,
-        request: Request<wire::DeleteRulesRequest>,
-    ) -> Answer<wire::DeleteRulesResponse> {
+    async fn delete(&self, request: Request<DeleteRulesRequest>) -> Answer<DeleteRulesResponse> {
         let store = self.store()?;
         caller::writer(request.extensions())?;
         let request = request.into_inner();
@@ -187,13 +175,10 @@ impl Rules for RulesService {
             ..DocumentChange::default()
         };
         store.write(request.domain, change).await?;
-        Ok(Response::new(wire::DeleteRulesResponse {}))
+        Ok(Response::new(DeleteRulesResponse {}))
     }
 
-    async fn history(
-        &self,
-        request: Request<wire::RulesHistoryRequest>,
-    ) -> Answer<wire::RulesHistoryResponse> {
+    async fn history(&self, request: Request<RulesHistoryRequest>) -> Answer<RulesHistoryResponse> {
         let request = request.into_inner();
         document::check_domain(&request.domain).map_err(RpcStatus::invalid_argument)?;
         let before = Some(request.before).filter(|it| *it != 0);
@@ -202,7 +187,7 @@ impl Rules for RulesService {
         let revisions = place.history(&self.checks, before, REVISIONS_MAX).await?;
         let revisions = revisions.into_iter().map(|it| revision(it, request.texts));
         let revisions = revisions.collect();
-        Ok(Response::new(wire::RulesHistoryResponse { revisions }))
+        Ok(Response::new(RulesHistoryResponse { revisions }))
     }
 
     type WatchStream =

@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::CancellationToken;
 use tonic::codegen::http::HeaderMap;
-use tonic::{Code, Status as RpcStatus, Streaming};
+use tonic::{Status as RpcStatus, Streaming};
 use tonic_prost::ProstDecoder;
 
 use crate::admin::rules_service::NO_RULES;
@@ -47,9 +47,7 @@ pub fn watch(store: Option<Arc<RuleStore>>, stop: CancellationToken) -> MethodRo
                 followed = follow(store, [peer, who], reports, &parts) => followed,
                 () = stop.cancelled() => Err(RpcStatus::unavailable("the server stops")),
             };
-            let status = followed
-                .err()
-                .unwrap_or_else(|| RpcStatus::new(Code::Ok, ""));
+            let status = followed.err().unwrap_or_else(|| RpcStatus::ok(""));
             let mut trailers = HeaderMap::new();
             if status.add_header(&mut trailers).is_ok() {
                 // A client that does not read gets no reason.

@@ -1,7 +1,6 @@
 //! The state of a server at its start, without an election with the content of its state directory.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use doorward_door::listener::Address;
 use doorward_edge::records::Records;
@@ -66,9 +65,7 @@ pub(super) fn new(
             name: config.node_name.clone(),
             incarnation: clock::incarnation(),
             // The name of an agent may outlive its directory, as on Kubernetes: the count would go back.
-            starts: kept
-                .filter(|_| !config.doors.has_http)
-                .map(|(_, past)| past.starts),
+            starts: kept.and_then(|(_, past)| (!config.doors.has_http).then_some(past.starts)),
             ..config.node.clone()
         },
         parent: config.parent.as_ref().map(ParentTransportConfig::replica),
@@ -79,17 +76,16 @@ pub(super) fn new(
         },
     };
     let node = ReplicaHandle::new(replica, config.templates.clone(), config.clock);
+    let (name, source) = (config.node_name.clone(), config.templates_source.clone());
     let advertised = config.advertise.clone();
-    let mut state = ServerState::new(
-        config.node_name.clone(),
-        advertised.unwrap_or_else(|| grpc_address.to_string()),
-        config.templates_source.clone(),
-        Arc::new(node),
-    );
-    let election = config.election.as_ref();
+    let address = advertised.unwrap_or_else(|| grpc_address.to_string());
+    let mut state = ServerState::new(name, address, source, Arc::new(node));
     state.needs_rules = config.doors.has_http;
-    // Servers stay ready during an election: two TTLs are longer than it usually takes.
-    Arc::new(state.riding_out(election.map_or(Duration::ZERO, |it| 2 * it.ttl)))
+    if let Some(election) = &config.election {
+        // Servers stay ready during an election: two TTLs are longer than it usually takes.
+        state.ride_out(2 * election.ttl);
+    }
+    Arc::new(state)
 }
 
 /// Makes a server the master for ever, with what its last process has left. It keeps the directory until it ends.

@@ -19,9 +19,8 @@ impl FromStr for Bytes {
         if bytes == u64::MAX {
             return Err("is too large");
         }
-        NonZeroU64::new(bytes)
-            .map(Self)
-            .ok_or("must be at least 1 byte")
+        let bytes = NonZeroU64::new(bytes);
+        bytes.map(Self).ok_or("must be at least 1 byte")
     }
 }
 

@@ -12,9 +12,8 @@ impl LimitFlags {
     /// The bounds for a process that may open so many files. Flags beyond that are lowered to it, with a warning.
     pub fn of_door(&self, files: usize) -> LimitBounds {
         let limits = ServerLimit::ALL.iter().filter(|it| !it.is_of_node());
-        let mut bounds: LimitBounds = limits
-            .filter_map(|it| Some((*it, self.given(*it)?)))
-            .collect();
+        let given = limits.filter_map(|it| Some((*it, self.given(*it)?)));
+        let mut bounds: LimitBounds = given.collect();
         let files = u64::try_from(files).unwrap_or(u64::MAX);
         let available = files - FILES_KEPT.min(files / 2);
         let mut within = |limit: ServerLimit, default: u64, most: u64| {
@@ -38,9 +37,8 @@ impl LimitFlags {
         }
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let eighth = 125 * u64::try_from(processors).unwrap_or(1);
-        bounds
-            .entry(ServerLimit::HandshakeTimePerAddress)
-            .or_insert(eighth.min(1_000));
+        let of_address = bounds.entry(ServerLimit::HandshakeTimePerAddress);
+        of_address.or_insert(eighth.min(1_000));
         bounds
     }
 }

@@ -114,9 +114,8 @@ fn argument(limit: ServerLimit) -> Arg {
 }
 
 fn removed_argument((name, successor): Removed) -> Arg {
-    flag(name)
-        .hide(true)
-        .help(format!("No effect; see {successor}"))
+    let help = format!("No effect; see {successor}");
+    flag(name).hide(true).help(help)
 }
 
 fn bytes(text: &str) -> Result<u64, &'static str> {
@@ -181,6 +180,7 @@ impl LimitFlags {
     /// The bounds of the node. Bursts are those of the engine's defaults.
     pub fn of_node(&self) -> NodeLimits {
         let default = NodeLimits::default();
+        let (newcomers, requests) = (default.newcomers_per_caller, default.requests_per_template);
         let rate = |limit, like: Rate| Rate {
             per_second: self.small(limit),
             ..like
@@ -192,14 +192,8 @@ impl LimitFlags {
             memory_max,
             memory_per_caller_max: given(ServerLimit::MemoryPerAddress).unwrap_or_else(per_address),
             memory_per_template_max: given(ServerLimit::MemoryPerTemplate).unwrap_or(memory_max),
-            newcomers_per_caller: rate(
-                ServerLimit::NewcomersPerAddress,
-                default.newcomers_per_caller,
-            ),
-            requests_per_template: rate(
-                ServerLimit::RequestsPerTemplate,
-                default.requests_per_template,
-            ),
+            newcomers_per_caller: rate(ServerLimit::NewcomersPerAddress, newcomers),
+            requests_per_template: rate(ServerLimit::RequestsPerTemplate, requests),
             leases_per_resource_max: self.count(ServerLimit::LeasesPerResource),
             leases_per_caller_max: given(ServerLimit::LeasesPerAddress)
                 .unwrap_or_else(|| self.count(ServerLimit::LeasesPerResource)),

@@ -30,15 +30,13 @@ pub fn parent_source(
         match flag {
             ParentServers::At(addresses) => {
                 for address in addresses {
-                    source
-                        .given
-                        .push(without_scheme(address, is_tls)?.to_owned());
+                    let address = without_scheme(address, is_tls)?;
+                    source.given.push(address.to_owned());
                 }
             }
             ParentServers::InEtcd(node) => {
-                let place = node
-                    .place(elsewhere)
-                    .map_err(|error| format!("--parent: {error}"))?;
+                let place = node.place(elsewhere);
+                let place = place.map_err(|error| format!("--parent: {error}"))?;
                 if source.node.replace(place).is_some() {
                     return Err("--parent names more than one node in etcd; give one".to_owned());
                 }
@@ -65,10 +63,8 @@ pub(super) fn parent_servers(text: &str) -> Result<ParentServers, String> {
         let node = NodeAddress::parse(text).map_err(|error| error.to_string())?;
         return Ok(ParentServers::InEtcd(node));
     }
-    let addresses: Result<Vec<String>, String> = text
-        .split(',')
-        .map(|address| advertised(address.trim()))
-        .collect();
+    let addresses = text.split(',').map(|address| advertised(address.trim()));
+    let addresses: Result<Vec<String>, String> = addresses.collect();
     addresses.map(ParentServers::At)
 }
 

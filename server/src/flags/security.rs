@@ -90,6 +90,7 @@ impl SecurityFlags {
             tls = Some(ServerTls::open(files).map_err(|error| described(&error))?);
         }
         let tokens = self.tokens.clone().map(Tokens::open).transpose();
+        let children = self.child_identities.iter();
         Ok(SecurityConfig {
             dialer: self.tls.dialer()?,
             access: Arc::new(Access {
@@ -97,11 +98,7 @@ impl SecurityFlags {
                 accepts_plain: self.accept_plaintext,
                 tokens: tokens.map_err(|error| described(&error))?,
                 needs_identity: self.tls_client_ca.is_some() || self.tokens.is_some(),
-                children: self
-                    .child_identities
-                    .iter()
-                    .map(|it| it.trim().to_owned())
-                    .collect(),
+                children: children.map(|it| it.trim().to_owned()).collect(),
                 ..Access::default()
             }),
             certificates,

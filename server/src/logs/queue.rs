@@ -46,9 +46,7 @@ pub struct LogQueue {
 /// Waits when dropped until the last lines are written, at most a second.
 #[derive(Debug)]
 #[must_use = "the last lines are lost unless this lives as long as the program"]
-pub struct LogGuard {
-    waiting: Arc<Waiting>,
-}
+pub struct LogGuard(Arc<Waiting>);
 
 /// Starts a thread that writes lines to `out`.
 ///
@@ -66,9 +64,7 @@ pub(super) fn start(
     thread::Builder::new()
         .name("log writer".to_owned())
         .spawn(move || write_all(&queue, &left, style, out, reported))?;
-    let guard = LogGuard {
-        waiting: Arc::clone(&waiting),
-    };
+    let guard = LogGuard(Arc::clone(&waiting));
     let queue = LogQueue {
         style,
         lines,
@@ -131,7 +127,7 @@ impl Write for LogQueue {
 
 impl Drop for LogGuard {
     fn drop(&mut self) {
-        let (lines, written) = &*self.waiting;
+        let (lines, written) = &*self.0;
         written.wait_while_for(&mut lines.lock(), |lines| *lines > 0, LAST_LINES);
     }
 }

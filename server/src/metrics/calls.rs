@@ -52,10 +52,8 @@ impl CallMetrics {
     fn of(&self, method: Option<usize>, code: Code) -> (Counter, Histogram) {
         let path = method.and_then(|method| ALL.get(method));
         let method = path.map_or("other", |path| path.trim_start_matches('/'));
-        let code = code_name(code);
-        let calls = self
-            .calls
-            .get_or_create(&[("method", method), ("code", code)]);
+        let labels = [("method", method), ("code", code_name(code))];
+        let calls = self.calls.get_or_create(&labels);
         let seconds = self.seconds.get_or_create(&[("method", method)]);
         (calls.clone(), seconds.clone())
     }

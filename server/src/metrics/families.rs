@@ -65,13 +65,10 @@ impl<'a> Families<'a> {
         help: &str,
         rows: impl IntoIterator<Item = (Labels<'l, N>, u64)>,
     ) -> fmt::Result {
-        self.family(
-            name,
-            help,
-            MetricType::Counter,
-            rows,
-            |mut series, value| series.encode_counter::<NoLabelSet, u64, u64>(&value, None),
-        )
+        let kind = MetricType::Counter;
+        self.family(name, help, kind, rows, |mut series, value| {
+            series.encode_counter::<NoLabelSet, u64, u64>(&value, None)
+        })
     }
 
     fn family<'l, V, const N: usize>(
@@ -100,11 +97,7 @@ pub(super) fn flag(value: bool) -> f64 {
     f64::from(u8::from(value))
 }
 
-/// Returns a count as a float.
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "a count far below 2^53, or a bound"
-)]
+/// Returns a count as a float. It is far below 2^53, or a bound.
 pub(super) const fn float(count: usize) -> f64 {
     count as f64
 }

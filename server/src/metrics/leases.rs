@@ -36,9 +36,8 @@ pub(super) fn write_parent(
     families.gauge("parent_resources_refused", help, refused)?;
     let help = "How often the epoch of the parent's master was forgotten for a lower one, because the last \
                 lease was over";
-    let status = state
-        .node()
-        .read_replica(|replica, _| replica.parent_status());
+    let node = state.node();
+    let status = node.read_replica(|replica, _| replica.parent_status());
     let forgotten = status.map_or(0, |status| status.epochs_forgotten);
     families.counter("parent_masterships_forgotten", help, forgotten)?;
     for (name, help, value_of) in OWN_LEASE_GAUGES {

@@ -11,9 +11,8 @@ pub(super) fn write(state: &ServerState, families: &mut Families<'_>) -> fmt::Re
         return Ok(());
     };
     let validities = security.validities().into_iter();
-    let files: Vec<_> = validities
-        .map(|(path, it)| (path.display().to_string(), it))
-        .collect();
+    let files = validities.map(|(path, it)| (path.display().to_string(), it));
+    let files: Vec<_> = files.collect();
     let (mut begins, mut ends) = (Vec::new(), Vec::new());
     for (file, (begin, end)) in &files {
         begins.push(([("file", file.as_str())], begin.as_secs_f64()));

@@ -18,10 +18,8 @@ pub(super) fn metric(family: &model::MetricFamily, since: u64, now: u64) -> otlp
         let value = counter.or(series.gauge.as_ref().map(|it| it.value));
         if let Some(histogram) = &series.histogram {
             // In OTLP, the last bucket has no bound, and each bucket counts only its own values.
-            let buckets = histogram
-                .bucket
-                .iter()
-                .filter(|it| it.upper_bound < f64::MAX);
+            let buckets = histogram.bucket.iter();
+            let buckets = buckets.filter(|it| it.upper_bound < f64::MAX);
             let counts = buckets.clone().map(|it| it.cumulative_count);
             let (counts, mut below) = (counts.chain([histogram.sample_count]), 0);
             let counts = counts.map(|it| it.saturating_sub(mem::replace(&mut below, it)));

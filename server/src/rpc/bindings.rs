@@ -107,10 +107,7 @@ impl NameTable {
             return Ok(());
         }
         let now = self.started.elapsed();
-        let claimed = {
-            let mut names = self.names.lock();
-            names.claim(name, identity, now)
-        };
+        let claimed = self.names.lock().claim(name, identity, now);
         claimed.inspect_err(|refusal| {
             let by = identity.map_or_else(|| "nobody".to_owned(), Identity::to_string);
             // The caller chooses the name, so it does not tell refusals apart.
@@ -157,9 +154,8 @@ impl Names {
         let count = self.counts.entry(identity.clone()).or_default();
         let of_identity = NAMES_OF_IDENTITY_MAX.min(self.max / PART_OF_IDENTITY);
         if *count >= of_identity || self.owners.len() >= self.max {
-            return Err(RpcStatus::resource_exhausted(
-                "too many names are in use; use fewer, or try again in ten minutes",
-            ));
+            let problem = "too many names are in use; use fewer, or try again in ten minutes";
+            return Err(RpcStatus::resource_exhausted(problem));
         }
         *count += 1;
         let owner = Owner {
@@ -177,8 +173,8 @@ impl Names {
     /// Forgets unused names.
     fn sweep(&mut self, now: Duration) {
         self.swept_at = now;
-        self.owners
-            .retain(|_, owner| now.saturating_sub(owner.used_at) < KEPT);
+        let is_kept = |owner: &Owner| now.saturating_sub(owner.used_at) < KEPT;
+        self.owners.retain(|_, owner| is_kept(owner));
         self.counts.clear();
         #[expect(
             clippy::iter_over_hash_type,

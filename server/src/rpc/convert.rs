@@ -85,17 +85,14 @@ pub fn release_capacity(
         let closes = true;
         Some((ResourceId::new(id).ok()?, BudgetWord { closes, ..word }))
     });
+    let ids = request.resource_id.iter();
     Ok(ReleaseCapacity {
         words: words.collect(),
         caller,
         incarnation: request.incarnation.and_then(Incarnation::new),
         client: holder_name("client_id", &request.client_id)?,
         sequence: request.sequence,
-        resources: request
-            .resource_id
-            .iter()
-            .filter_map(|id| ResourceId::new(id).ok())
-            .collect(),
+        resources: ids.filter_map(|id| ResourceId::new(id).ok()).collect(),
     })
 }
 
@@ -157,24 +154,21 @@ pub fn get_capacity_response(
     wall: Duration,
 ) -> wire::GetCapacityResponse {
     refused.extend(reply.refused.into_iter().map(refusal_message));
+    let response = |lease: &ClientLease| wire::ResourceResponse {
+        resource_id: lease.resource.as_str().to_owned(),
+        gets: wire::Lease {
+            granted_by: lease.granted_by.map(MastershipId::get),
+            ..lease_message(lease.capacity, lease.expires_in, lease.refresh_in, wall)
+        },
+        safe_capacity: lease.safe_capacity.map(f64::from),
+        limited_by: limited_by(lease).map(Into::into),
+        learning_for_ms: lease.learning_for.map(millis_up),
+        decided: Some(lease.decided),
+        sequence: None,
+        budget: lease.budget.as_ref().map(budget::state_message),
+    };
     wire::GetCapacityResponse {
-        response: reply
-            .leases
-            .iter()
-            .map(|lease| wire::ResourceResponse {
-                resource_id: lease.resource.as_str().to_owned(),
-                gets: wire::Lease {
-                    granted_by: lease.granted_by.map(MastershipId::get),
-                    ..lease_message(lease.capacity, lease.expires_in, lease.refresh_in, wall)
-                },
-                safe_capacity: lease.safe_capacity.map(f64::from),
-                limited_by: wire_limit(lease).map(Into::into),
-                learning_for_ms: lease.learning_for.map(millis_up),
-                decided: Some(lease.decided),
-                sequence: None,
-                budget: lease.budget.as_ref().map(budget::state_message),
-            })
-            .collect(),
+        response: reply.leases.iter().map(response).collect(),
         refused,
         ..wire::GetCapacityResponse::default()
     }
@@ -182,13 +176,9 @@ pub fn get_capacity_response(
 
 /// Returns why a lease is no larger. None: the lease covers the wants decided before, and the new wants are not decided
 /// yet.
-fn wire_limit(lease: &ClientLease) -> Option<wire::LimitedBy> {
-    let says = lease.decided || lease.limited_by != LimitedBy::Wants;
-    says.then(|| limited_by(lease.limited_by))
-}
-
-fn limited_by(limit: LimitedBy) -> wire::LimitedBy {
-    match limit {
+fn limited_by(lease: &ClientLease) -> Option<wire::LimitedBy> {
+    Some(match lease.limited_by {
+        LimitedBy::Wants if !lease.decided => return None,
         LimitedBy::Wants => wire::LimitedBy::Wants,
         LimitedBy::Share => wire::LimitedBy::Share,
         LimitedBy::Others => wire::LimitedBy::Others,
@@ -196,7 +186,7 @@ fn limited_by(limit: LimitedBy) -> wire::LimitedBy {
         LimitedBy::ParentLearning => wire::LimitedBy::ParentLearning,
         LimitedBy::CapacityLowered => wire::LimitedBy::CapacityLowered,
         LimitedBy::Parent => wire::LimitedBy::Parent,
-    }
+    })
 }
 
 fn refusal_message(refused: Refusal) -> wire::Refusal {
@@ -268,13 +258,10 @@ fn check_count(resources: usize) -> Result<(), RpcStatus> {
 fn ask(asked: &wire::ResourceRequest, wall: Duration) -> Result<Ask, String> {
     let resource =
         ResourceId::new(&asked.resource_id).map_err(|error| format!("resource_id {error}"))?;
-    let wants = amount("wants", asked.wants).map_err(|error| format!("{resource}: {error}"))?;
-    let has = asked
-        .has
-        .as_ref()
-        .map(|has| self::has(has, wall))
-        .transpose()
-        .map_err(|error| format!("{resource}: {error}"))?;
+    let said = |error: String| format!("{resource}: {error}");
+    let wants = amount("wants", asked.wants).map_err(said)?;
+    let has = asked.has.as_ref().map(|lease| has(lease, wall));
+    let has = has.transpose().map_err(said)?;
     Ok(Ask {
         resource,
         priority: asked.priority,

@@ -27,7 +27,7 @@ pub async fn report_readiness(state: Arc<ServerState>, health: Health) {
     while !*state.is_stopping.borrow() {
         masterships.mark_unchanged();
         let (readiness, ends_at) = state.judge_readiness();
-        health.set(readiness.is_ready()).await;
+        health.set(readiness.is_ok()).await;
         let look = clock.now() + LOOK;
         let over = clock.sleep_until(ends_at.map_or(look, |end| end.min(look)));
         tokio::select! {

@@ -13,6 +13,7 @@ use doorward_engine::claims::Demand;
 use doorward_engine::division::Reason;
 use doorward_engine::id::{HolderName, ResourceId};
 use doorward_engine::messages::{LeaseSnapshot, LeasesFrom, ResourceSnapshot};
+use doorward_engine::node::Node;
 use doorward_engine::node::mastership::Mastership;
 use doorward_engine::plan::{PlannedDivision, Terms};
 use doorward_engine::templates::{AlgorithmKind, Template, Templates};
@@ -22,6 +23,7 @@ use prost::Message;
 use tonic::{Request, Response, Status as RpcStatus};
 
 use self::change::{Changes, holder};
+use crate::methods::Answer;
 use crate::rpc::convert::server_capacity::{planned_lease, planned_lease_message};
 use crate::status::model::{self, millis};
 use crate::status::{LEASES_MAX, ServerState};
@@ -41,10 +43,7 @@ pub struct PlansService(pub Arc<ServerState>);
 
 #[tonic::async_trait]
 impl Plans for PlansService {
-    async fn plan(
-        &self,
-        request: Request<PlanRequest>,
-    ) -> Result<Response<PlanResponse>, RpcStatus> {
+    async fn plan(&self, request: Request<PlanRequest>) -> Answer<PlanResponse> {
         let request = request.into_inner();
         let planned = self.0.look(move |state| plan(state, &request)).await;
         planned.map(Response::new)
@@ -128,9 +127,8 @@ fn has_terms_of(one: &Template, other: &Template) -> bool {
 
 /// Plans what a request asks for.
 fn plan(state: &ServerState, request: &PlanRequest) -> Result<PlanResponse, RpcStatus> {
-    let (mastership, unheard) = state
-        .node()
-        .look(|node, now| (node.mastership(now).clone(), node.unheard_for(now)));
+    let look = |node: &Node, now| (node.mastership(now).clone(), node.unheard_for(now));
+    let (mastership, unheard) = state.node().look(look);
     let mut answer = PlanResponse {
         is_master: mastership.is_master(),
         node: state.node_name().to_owned(),
@@ -150,14 +148,12 @@ fn plan(state: &ServerState, request: &PlanRequest) -> Result<PlanResponse, RpcS
     let children = state.child_servers();
     let gone = children.iter().filter(|it| it.state == "gone");
     answer.gone_children = gone.map(|it| it.child.clone()).collect();
+    let addresses = (children.into_iter()).filter_map(|it| Some((it.child, it.address?)));
     let planner = Planner {
         state,
         request,
         holders_from: holders_from(&request.holders_token)?,
-        addresses: children
-            .into_iter()
-            .filter_map(|it| Some((it.child, it.address?)))
-            .collect(),
+        addresses: addresses.collect(),
     };
     let one = |id: &ResourceId| {
         let node = state.node();
@@ -229,9 +225,8 @@ impl Planner<'_> {
                 let may_want_more = division.is_some_and(|it| it.lets_grow(&lease.demand));
                 planned.cut_wants_count += u64::from(lease.wants_more && may_want_more);
                 if let Demand::Server(_) = lease.demand {
-                    planned
-                        .children
-                        .push(self.child(&id, lease, share, division));
+                    let child = self.child(&id, lease, share, division);
+                    planned.children.push(child);
                     changes.add_loss(lease, share, now);
                 } else {
                     changes.add(lease, share, now, || why(division, lease));
@@ -278,12 +273,10 @@ impl Planner<'_> {
         }
         let (from, text) = (self.holders_from.clone(), &self.request.holder);
         for (leases, next, _) in self.state.lease_looks(resource, from, text) {
-            let clients = leases
-                .iter()
-                .filter(|it| matches!(it.demand, Demand::Client { .. }));
-            planned
-                .holders
-                .extend(clients.map(|it| holder(it, share(division, it), why(division, it))));
+            let is_client = |it: &&LeaseSnapshot| matches!(it.demand, Demand::Client { .. });
+            let clients = leases.iter().filter(is_client);
+            let clients = clients.map(|it| holder(it, share(division, it), why(division, it)));
+            planned.holders.extend(clients);
             if planned.holders.len() >= room.min(LEASES_MAX) {
                 planned.next_holders_token = next.as_ref().map(holders_token);
                 return;

@@ -149,9 +149,8 @@ enum Answering {
 
 /// Returns whether a call with that path is for Doorman's service.
 fn is_for_capacity(path: &str) -> bool {
-    let service = path
-        .strip_prefix('/')
-        .and_then(|it| it.strip_prefix(SERVICE_NAME));
+    let service = path.strip_prefix('/');
+    let service = service.and_then(|it| it.strip_prefix(SERVICE_NAME));
     service.is_some_and(|method| method.starts_with('/'))
 }
 

@@ -32,7 +32,7 @@ use crate::clock;
 use crate::otel::{self, Span};
 use crate::rpc::bindings::Bindings;
 use crate::rpc::child_outbox::{ChildOutbox, NotSent};
-use crate::rpc::convert::server_capacity::ReadRequest;
+use crate::rpc::convert::server_capacity::{ReadRequest, get_server_capacity_response};
 use crate::rpc::{CapacityService, child_outbox, client_stream, closed, convert, cycle};
 use crate::status::ServerState;
 use crate::status::model::count;
@@ -168,17 +168,15 @@ impl ChildStream {
                 return false;
             }
         };
-        let message = convert::server_capacity::get_server_capacity_response(reply, refused, wall);
+        let message = get_server_capacity_response(reply, refused, wall);
         let sent = self.outbox.try_send(message);
         if sent == Err(NotSent::Full(())) {
             self.is_full = true;
             if let Some((child, _)) = &self.of {
                 warn!(%child, "the child takes nothing from its stream, which is closed");
             }
-            let number = self.number;
-            self.state
-                .node()
-                .input(|replica, _| replica.change_streams(|it| it.handle_full(number)));
+            let (node, number) = (self.state.node(), self.number);
+            node.input(|replica, _| replica.change_streams(|it| it.handle_full(number)));
         }
         sent != Err(NotSent::Closed(()))
     }
@@ -280,9 +278,7 @@ async fn decide(
         .node()
         .finish(|node, now| node.answer_child_next(&request, Via::Poll, &mut answers, now));
     Ok(match decided.await? {
-        Outcome::Served(reply) => {
-            convert::server_capacity::get_server_capacity_response(reply, refused, wall)
-        }
+        Outcome::Served(reply) => get_server_capacity_response(reply, refused, wall),
         Outcome::NotMaster(mastership) => redirection(&mastership),
     })
 }

@@ -60,10 +60,8 @@ pub(crate) struct Found {
 impl Found {
     /// Checks a text.
     pub(super) fn new(source: String, bytes: &[u8]) -> Self {
-        let (version, text) = (
-            version_of(bytes),
-            String::from_utf8_lossy(bytes).into_owned(),
-        );
+        let version = version_of(bytes);
+        let text = String::from_utf8_lossy(bytes).into_owned();
         let checked = match load(&source, bytes) {
             Ok((domain, rules)) => Ok((domain.clone(), rules.has_rules(&domain))),
             Err(problems) => Err(in_short(&problems)),
@@ -106,11 +104,9 @@ impl Document {
             true => ("requests of", "are refused for a minute more"),
             false => ("the rules of", "stay for a minute"),
         };
+        let source = &self.found.source;
         stays.then(|| Self {
-            problem: Some(format!(
-                "{}: is gone; {what} {domain} {until}",
-                self.found.source
-            )),
+            problem: Some(format!("{source}: is gone; {what} {domain} {until}")),
             gone_at: Some(gone_at),
             ..self.clone()
         })
@@ -148,11 +144,8 @@ impl Document {
     pub(super) fn tell(&self, domain: &str, former: Option<&Self>) {
         let version = &self.found.version;
         let problem_before = former.and_then(|it| it.problem.as_ref());
-        if let Some(problem) = self
-            .problem
-            .as_ref()
-            .filter(|it| problem_before != Some(it))
-        {
+        let problem = self.problem.as_ref();
+        if let Some(problem) = problem.filter(|it| problem_before != Some(it)) {
             let earlier = match self.in_force {
                 Some(_) => "the last valid ones stay in force",
                 None => "there are no earlier ones",
@@ -165,10 +158,8 @@ impl Document {
         let before = former.and_then(|it| it.in_force.as_ref());
         if let Some(after) = self.in_force.as_ref().filter(|it| before != Some(it)) {
             info!(domain, version, "rules are in force");
-            files::tell_gone(
-                &before.map(|it| it.rules()).unwrap_or_default(),
-                &after.rules(),
-            );
+            let before = before.map(|it| it.rules()).unwrap_or_default();
+            files::tell_gone(&before, &after.rules());
         }
     }
 }
@@ -186,10 +177,8 @@ fn encoded(domain: &str, version: Option<&String>, text: Option<&String>) -> Byt
 /// Returns the name of a file without its ending.
 fn stem(source: &str) -> &str {
     let name = source.rsplit('/').next().unwrap_or(source);
-    let without = name
-        .strip_suffix(".yaml")
-        .or_else(|| name.strip_suffix(".yml"));
-    without.unwrap_or(name)
+    let yml = || name.strip_suffix(".yml");
+    name.strip_suffix(".yaml").or_else(yml).unwrap_or(name)
 }
 
 /// Checks the number and size of documents.

@@ -29,16 +29,15 @@ impl Documents {
     pub fn versions_in_force(&self) -> Vec<(String, Option<String>)> {
         let version = |it: &Document| it.version_in_force().map(str::to_owned);
         let all = self.by_domain.iter();
-        all.map(|(domain, it)| (domain.clone(), version(it)))
-            .collect()
+        let all = all.map(|(domain, it)| (domain.clone(), version(it)));
+        all.collect()
     }
 
     /// Returns the problems of the place and of documents, which are not in force as they are. None: there are none.
     pub fn problems(&self) -> Option<String> {
         let of_documents = self.by_domain.values().filter_map(|it| it.problem.as_ref());
-        let problems: Vec<&str> = (self.problem.iter().chain(of_documents))
-            .map(String::as_str)
-            .collect();
+        let problems = self.problem.iter().chain(of_documents);
+        let problems: Vec<&str> = problems.map(String::as_str).collect();
         (!problems.is_empty()).then(|| problems.join("\n"))
     }
 

@@ -113,12 +113,10 @@ impl Instances {
     /// If the token is invalid.
     pub fn list(&self, token: &str, now: Instant) -> Result<ListInstancesResponse, Status> {
         let invalid = |_| Status::invalid_argument("the token is invalid; give next_token");
-        let after = if token.is_empty() {
-            Ok(0)
-        } else {
-            token.parse()
+        let after: u64 = match token {
+            "" => 0,
+            token => token.parse().map_err(invalid)?,
         };
-        let after: u64 = after.map_err(invalid)?;
         let open = self.0.lock();
         let rest = (Bound::Excluded(after), Bound::Unbounded);
         let mut rest = open.by_number.range(rest).peekable();

@@ -184,9 +184,8 @@ impl RuleStore {
             Arc::new(next)
         };
         let next = joined(tokio::task::spawn_blocking(next)).await;
-        self.removed
-            .lock()
-            .retain(|domain| next.by_domain.contains_key(domain));
+        let is_there = |domain: &String| next.by_domain.contains_key(domain);
+        self.removed.lock().retain(is_there);
         self.documents.send_replace(next);
     }
 
@@ -198,9 +197,8 @@ impl RuleStore {
         let others = others.filter(|(_, it)| it.gone_at.is_none());
         let bytes: Vec<usize> = others.map(|(_, it)| it.found.text.len()).collect();
         let fits = check_bounds(bytes.len() + 1, bytes.iter().sum::<usize>() + text.len());
-        fits.map_err(|problem| {
-            Status::failed_precondition(format!("nothing was written: {problem}"))
-        })
+        let refused = |it| Status::failed_precondition(format!("nothing was written: {it}"));
+        fits.map_err(refused)
     }
 
     /// Returns the place of a domain's document: its file or key, or that of a new one. The caller has checked the

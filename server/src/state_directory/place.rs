@@ -49,11 +49,8 @@ impl StatePlace {
         if root_at.is_some_and(is_any) {
             return None;
         }
-        let folder = |name| {
-            variable(name)
-                .filter(|it| !it.is_empty())
-                .map(PathBuf::from)
-        };
+        let given = |name| variable(name).filter(|it| !it.is_empty());
+        let folder = |name| given(name).map(PathBuf::from);
         let of_user = || {
             let state =
                 folder("XDG_STATE_HOME").or_else(|| Some(folder("HOME")?.join(".local/state")));
@@ -61,9 +58,8 @@ impl StatePlace {
         };
         // systemd separates several by colons.
         let of_system = variable("STATE_DIRECTORY").and_then(|all| env::split_paths(&all).next());
-        let above = of_system
-            .filter(|it| !it.as_os_str().is_empty())
-            .or_else(of_user)?;
+        let of_system = of_system.filter(|it| !it.as_os_str().is_empty());
+        let above = of_system.or_else(of_user)?;
         let name = match root_at {
             Some(address) => format!("{node}@{address}"),
             None => node.to_owned(),

@@ -38,9 +38,8 @@ pub(crate) async fn write_marks(
             // It panics only by a bug, and then the file cannot be trusted.
             let Ok((returned, written)) = attempt.await else {
                 error!("the writer of the state directory has stopped; restart the server");
-                state
-                    .state_directory
-                    .send_replace(Some(Some("its writer has stopped".to_owned())));
+                let problem = "its writer has stopped".to_owned();
+                state.state_directory.send_replace(Some(Some(problem)));
                 return;
             };
             directory = returned;
@@ -61,8 +60,7 @@ pub(crate) async fn write_marks(
             info!("the state directory is written again");
             state.state_directory.send_replace(Some(None));
         }
-        state
-            .node()
-            .input(|replica, now| replica.handle_marks_written(number, now));
+        let node = state.node();
+        node.input(|replica, now| replica.handle_marks_written(number, now));
     }
 }

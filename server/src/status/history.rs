@@ -176,10 +176,7 @@ impl History {
     }
 }
 
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "charts need no more digits"
-)]
+/// Returns the figures of a resource, with fewer digits: charts need no more.
 fn figures(resource: &ResourceSnapshot, shadow: Option<f32>) -> Figures {
     [
         resource.capacity as f32,

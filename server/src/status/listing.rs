@@ -16,7 +16,7 @@ use doorward_engine::node::pages::Totals;
 use doorward_engine::plan::{Plan, PlannedDivision, Terms};
 use doorward_engine::time::Time;
 use doorward_proto::admin::v1::{
-    ChildServerStatus, ConflictStatus, GetStatusRequest, LeaseStatus, ResourceStatus,
+    ChildServerStatus, ConflictStatus, GetStatusRequest, ResourceStatus,
 };
 use prost::Message;
 
@@ -196,16 +196,11 @@ impl ServerState {
         room.take(listed.encoded_len());
         let children = self.leases(&id, children.min(room.leases), "");
         let children = Self::rendered_leases(children, room, model::child);
-        let leases = self.leases(
-            &id,
-            query.leases_max().min(room.leases),
-            &query.request.holder,
-        );
+        let leases_max = query.leases_max().min(room.leases);
+        let leases = self.leases(&id, leases_max, &query.request.holder);
         ResourceStatus {
             children,
-            leases: Self::rendered_leases(leases, room, |lease, now| -> Option<LeaseStatus> {
-                Some(model::lease(lease, now))
-            }),
+            leases: Self::rendered_leases(leases, room, |it, now| Some(model::lease(it, now))),
             ..listed
         }
     }

@@ -43,11 +43,7 @@ pub fn resource(snapshot: ResourceSnapshot) -> ResourceStatus {
         granted: snapshot.granted,
         reserved: snapshot.reserved,
         leases_count: count(snapshot.leases),
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "a number of clients: whole, not negative, and `as` saturates"
-        )]
+        // A number of clients: whole, not negative, and `as` saturates.
         clients_count: snapshot.clients as u64,
         waiting_count: count(snapshot.waiting),
         clients_below_floor: snapshot.below_floor,
@@ -203,12 +199,11 @@ pub(super) fn conflict(conflict: &Conflict, now: Time) -> ConflictStatus {
 /// Returns the states of all machines by name.
 pub(super) fn states(sessions: &Sessions, learning: Learning) -> States {
     let streams = sessions.child_streams.streams.iter();
+    let streams = streams.map(|(state, streams)| (state.as_str().to_owned(), count(*streams)));
     States {
         parent_session: sessions.parent.map(str::to_owned),
         election: sessions.election.map(|it| it.as_str().to_owned()),
-        child_streams: streams
-            .map(|(state, streams)| (state.as_str().to_owned(), count(*streams)))
-            .collect(),
+        child_streams: streams.collect(),
         learning: learning.as_str().to_owned(),
     }
 }

@@ -14,21 +14,8 @@ use std::time::Duration;
 use doorward_engine::node::mastership::Mastership;
 use doorward_engine::time::Time;
 
-/// Readiness of a server.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Readiness {
-    /// Requests can be served.
-    Ready,
-    /// Requests cannot be served, with the reason.
-    Unready(String),
-}
-
-impl Readiness {
-    /// Returns whether requests can be served.
-    pub fn is_ready(&self) -> bool {
-        *self == Self::Ready
-    }
-}
+/// Readiness of a server. An error is the reason why requests cannot be served.
+pub type Readiness = Result<(), String>;
 
 /// Facts that readiness depends on, at a moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -117,14 +104,14 @@ impl ReadyState {
     pub fn judge(&mut self, facts: &Facts, now: Time) -> Readiness {
         let Some(why) = facts.missing() else {
             self.phase = Phase::Ready;
-            return Readiness::Ready;
+            return Ok(());
         };
         if self.phase == Phase::Ready {
             self.phase = Phase::Lost { since: now };
         }
         match self.ends_at() {
-            Some(end) if now < end => Readiness::Ready,
-            _ => Readiness::Unready(why),
+            Some(end) if now < end => Ok(()),
+            _ => Err(why),
         }
     }
 

@@ -2,6 +2,7 @@
 //! the rest is read from the replica.
 
 use std::cmp::Reverse;
+use std::iter;
 use std::net::SocketAddr;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
@@ -174,13 +175,9 @@ impl ServerState {
         }
     }
 
-    /// Returns the state of a server that stays ready through elections no longer than this.
-    #[must_use]
-    pub fn riding_out(self, elections: Duration) -> Self {
-        Self {
-            ready: Mutex::new(ReadyState::new(elections)),
-            ..self
-        }
+    /// Makes the server stay ready through elections no longer than this.
+    pub fn ride_out(&mut self, elections: Duration) {
+        self.ready = Mutex::new(ReadyState::new(elections));
     }
 
     /// Returns the decisions by rules. None: this server has no rules.
@@ -284,11 +281,9 @@ impl ServerState {
     /// Returns the problems of rules that are not in force as they are stored. None: there are none.
     pub fn refused_rules(&self) -> Option<String> {
         let rules = self.rules.borrow();
-        let of_documents = rules.documents.iter();
-        let of_documents = of_documents.filter_map(|(it, _)| it.problem.as_deref());
-        let all: Vec<&str> = (rules.problem.as_deref().into_iter())
-            .chain(of_documents)
-            .collect();
+        let of_documents = rules.documents.iter().map(|(it, _)| &it.problem);
+        let all = iter::once(&rules.problem).chain(of_documents).flatten();
+        let all: Vec<&str> = all.map(String::as_str).collect();
         (!all.is_empty()).then(|| all.join("; "))
     }
 
@@ -329,8 +324,7 @@ impl ServerState {
     /// Returns the readiness, and the time when it may end by itself.
     pub fn judge_readiness(&self) -> (Readiness, Option<Time>) {
         if *self.is_stopping.borrow() {
-            let why = "the server is shutting down".to_owned();
-            return (Readiness::Unready(why), None);
+            return (Err("the server is shutting down".to_owned()), None);
         }
         let (facts, has_templates, now) = self.node.read_replica(|replica, now| {
             let node = replica.node();

@@ -98,9 +98,8 @@ impl Shadow {
             }
             Err(problem) => Some(problem),
         };
-        if let Some(problem) = problem
-            .as_ref()
-            .filter(|it| read.problem.as_ref() != Some(*it))
+        if let Some(problem) = &problem
+            && read.problem.as_ref() != Some(problem)
         {
             warn!(
                 place = %self.place,
@@ -125,12 +124,8 @@ impl Shadow {
             let leases = state.lease_looks(&id, Default::default(), "");
             let leases = leases.flat_map(|(leases, ..)| leases);
             let granted: f64 = leases.map(|it| division.share_of(&it.demand).get()).sum();
-            #[expect(
-                clippy::cast_possible_truncation,
-                reason = "charts need no more digits"
-            )]
-            let granted = granted as f32;
-            Some((id, granted))
+            // Charts need no more digits.
+            Some((id, granted as f32))
         });
         state.history().set_shadows(shadows.collect());
     }

@@ -20,7 +20,7 @@ use std::time::Duration;
 use doorward_engine::node::mastership::Mastership;
 use doorward_etcd::config::is_loopback;
 use doorward_etcd::error::innermost;
-use doorward_replica::{FromParent, ParentConfig, ToParent};
+use doorward_replica::{FromParent, ParentConfig, Replica, ToParent};
 use doorward_session::address::Address;
 use doorward_session::close_reason::ConnectionEnd;
 use doorward_session::parent_session::{
@@ -140,9 +140,8 @@ impl ParentTransport {
                 Ok(()) = self.masterships.changed() => {}
             }
             // Nothing more is read from the parent before all that it sent is handled.
-            self.node
-                .work_until(|replica| !replica.has_parent_work())
-                .await;
+            let is_done = |replica: &Replica| !replica.has_parent_work();
+            self.node.work_until(is_done).await;
         }
     }
 
@@ -183,10 +182,8 @@ impl ParentTransport {
             ToParent::Send(mut request) => {
                 request.address = self.own_address();
                 if !self.link.send(&request, trace) {
-                    self.close(
-                        "the stream takes no more requests",
-                        ConnectionEnd::TakesNoMore,
-                    );
+                    let problem = "the stream takes no more requests";
+                    self.close(problem, ConnectionEnd::TakesNoMore);
                 }
             }
             ToParent::Call(mut request) => {
@@ -347,9 +344,8 @@ impl ParentTransport {
 
     /// Returns the address of the server that is asked, or the configured ones before the first one is known.
     fn address(&self) -> String {
-        let asked = self
-            .node
-            .read_replica(|replica, _| replica.parent_session()?.address().cloned());
+        let address = |replica: &Replica, _| replica.parent_session()?.address().cloned();
+        let asked = self.node.read_replica(address);
         self.name_of(asked)
     }
 

@@ -154,9 +154,8 @@ fn writer(headers: &HeaderMap, extensions: &Extensions) -> Result<String, Status
     let who = caller::writer(extensions)?;
     let is_forwarded = FORWARDED.iter().any(|name| headers.contains_key(*name));
     if !caller::is_operator(extensions) && (is_forwarded || !origin::is_of_this_machine(headers)) {
-        return Err(Status::permission_denied(
-            "this request comes through a proxy, or is for another host: give the token of an operator",
-        ));
+        let problem = "this request comes through a proxy, or is for another host: give the token of an operator";
+        return Err(Status::permission_denied(problem));
     }
     Ok(who)
 }
@@ -186,21 +185,16 @@ pub(super) async fn show(
     };
     let refusal = match named.kind {
         DocumentKind::Shadow => Some(SHADOW.to_owned()),
-        _ => writer(&headers, &extensions)
-            .err()
-            .map(|it| it.message().to_owned()),
+        _ => (writer(&headers, &extensions).err()).map(|it| it.message().to_owned()),
     };
-    let security = site.state.security.get();
+    let (security, revisions) = (site.state.security.get(), revisions.into_iter());
     Ok(Json(Shown {
         place: place.to_string(),
         version: stored.as_deref().map(version_of).unwrap_or_default(),
         text: String::from_utf8_lossy(&stored.unwrap_or_default()).into_owned(),
         refusal,
         takes_token: security.is_some_and(|it| it.access().tokens.is_some()),
-        revisions: revisions
-            .into_iter()
-            .map(|it| revision(it, false))
-            .collect(),
+        revisions: revisions.map(|it| revision(it, false)).collect(),
     }))
 }
 
@@ -254,9 +248,8 @@ pub(super) async fn apply(
     if revision.is_none() {
         // A file does not tell.
         let author = author(&who, why.as_deref());
-        site.state
-            .history()
-            .note(format!("{what} written {author}"));
+        let note = format!("{what} written {author}");
+        site.state.history().note(note);
     }
     info!(
         what,

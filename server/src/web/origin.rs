@@ -46,9 +46,8 @@ pub(super) async fn check(
 /// Returns whether a request is for this machine by its own name, and of a page from there, if it is of any.
 pub(super) fn is_of_this_machine(headers: &HeaderMap) -> bool {
     let text = |name| {
-        headers
-            .get(name)
-            .map(|value| value.to_str().unwrap_or_default())
+        let value = headers.get(name);
+        value.map(|value| value.to_str().unwrap_or_default())
     };
     let Some(host) = text(header::HOST) else {
         return true;
@@ -68,14 +67,11 @@ fn is_own_host(state: &ServerState, headers: &HeaderMap) -> bool {
     let Ok(host) = host.to_str() else {
         return false;
     };
-    let host = without_port(host);
+    let (host, security) = (without_port(host), state.security.get());
     host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok()
         || host.eq_ignore_ascii_case("localhost")
         || host.eq_ignore_ascii_case(without_port(state.address()))
-        || state
-            .security
-            .get()
-            .is_some_and(|security| security.has_http_host(host))
+        || security.is_some_and(|security| security.has_http_host(host))
 }
 
 /// Returns the host without a port.

@@ -97,9 +97,8 @@ impl Others {
         let endpoint = Endpoint::from_shared(format!("http://{address}"))?;
         let security = self.state.security.get();
         let dialer = security.map_or_else(Dialer::default, |it| it.config.dialer.clone());
-        let channel = dialer
-            .without_token()
-            .channel(&endpoint.connect_timeout(PATIENCE));
+        let endpoint = endpoint.connect_timeout(PATIENCE);
+        let channel = dialer.without_token().channel(&endpoint);
         connections.insert(address.to_owned(), (channel.clone(), now));
         Ok(channel)
     }

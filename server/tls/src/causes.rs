@@ -32,10 +32,8 @@ pub(crate) fn of(error: &Error, trusted: &str) -> Option<String> {
         }
         CertificateError::BadSignature => "another authority of that name signed it",
         CertificateError::Other(other) => {
-            return other
-                .0
-                .downcast_ref()
-                .map_or_else(|| Some(BROKEN.to_owned()), |it| Some(words(it)));
+            let known = other.0.downcast_ref();
+            return Some(known.map_or_else(|| BROKEN.to_owned(), words));
         }
         CertificateError::BadEncoding => BROKEN,
         _ => return Some(signature()),

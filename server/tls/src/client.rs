@@ -200,13 +200,10 @@ pub(crate) async fn connect(tls: ClientTls, server: Uri) -> io::Result<TokioIo<A
 
 /// Returns the error of a handshake with its usual cause.
 fn explained(error: io::Error) -> io::Error {
-    let tls = error
-        .get_ref()
-        .and_then(|it| it.downcast_ref::<rustls::Error>());
-    let is_cut = matches!(
-        error.kind(),
-        io::ErrorKind::ConnectionReset | io::ErrorKind::UnexpectedEof
-    );
+    let tls = error.get_ref();
+    let tls = tls.and_then(|it| it.downcast_ref::<rustls::Error>());
+    use io::ErrorKind::{ConnectionReset, UnexpectedEof};
+    let is_cut = matches!(error.kind(), ConnectionReset | UnexpectedEof);
     if is_cut || matches!(tls, Some(rustls::Error::InvalidMessage(_))) {
         return io::Error::other(
             "the server does not answer by TLS, or closed the connection; is it a port without TLS?",

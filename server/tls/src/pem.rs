@@ -71,12 +71,10 @@ pub(crate) fn chain(file: PemFile<'_>) -> Result<Vec<CertificateDer<'static>>, T
 pub(crate) fn key(file: PemFile<'_>) -> Result<PrivateKeyDer<'static>, TlsError> {
     let kind = "private key (PRIVATE KEY, RSA PRIVATE KEY or EC PRIVATE KEY)";
     let mut keys = all(file, kind)?;
+    let problem = "give one private key, not several";
     match keys.pop() {
         Some(key) if keys.is_empty() => Ok(key),
-        _ => Err(TlsError::content(
-            file.path,
-            "give one private key, not several",
-        )),
+        _ => Err(TlsError::content(file.path, problem)),
     }
 }
 
@@ -95,9 +93,8 @@ pub(crate) fn roots(file: PemFile<'_>) -> Result<Roots, TlsError> {
     let is_taken = |anchor: &TrustAnchor<'_>| {
         // Two bytes precede the identifier of the algorithm.
         let id = anchor.subject_public_key_info.get(2..).unwrap_or_default();
-        algorithms
-            .iter()
-            .any(|it| id.starts_with(&it.public_key_alg_id()))
+        let mut kinds = algorithms.iter().map(|it| it.public_key_alg_id());
+        kinds.any(|kind| id.starts_with(&kind))
     };
     if !roots.roots.iter().all(is_taken) {
         let problem =

@@ -52,12 +52,10 @@ pub(crate) fn read(
     let issuers: Vec<X509Certificate<'_>> = issuers.collect();
     let lists = ders.iter().map(|der| List::new(der, &issuers));
     let mut lists = lists.collect::<Result<Vec<List>, _>>().map_err(refuse)?;
-    let of_authorities = authorities
-        .iter()
-        .filter_map(|it| Some(X509Certificate::from_der(it).ok()?.1));
-    let names: Vec<_> = of_authorities
-        .map(|it| it.subject().as_raw().to_vec())
-        .collect();
+    let authorities = authorities.iter();
+    let authorities = authorities.filter_map(|it| Some(X509Certificate::from_der(it).ok()?.1));
+    let names = authorities.map(|it| it.subject().as_raw().to_vec());
+    let names: Vec<_> = names.collect();
     for list in &mut lists {
         list.is_between = !names.contains(&list.issuer.0);
     }
@@ -81,11 +79,8 @@ impl List {
         let list = CertificateRevocationList::from_der(der);
         let (_, list) = list.map_err(|_| "a list is broken, or no X.509 list".to_owned())?;
         let name = list.issuer();
-        let named = || {
-            issuers
-                .iter()
-                .filter(|it| it.subject().as_raw() == name.as_raw())
-        };
+        let is_named = |it: &&X509Certificate<'_>| it.subject().as_raw() == name.as_raw();
+        let named = || issuers.iter().filter(is_named);
         if named().next().is_none() {
             return Err(format!(
                 "{name} is no authority of --tls-client-ca, and its certificate is not beside its list"

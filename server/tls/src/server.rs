@@ -108,10 +108,8 @@ impl ServerTls {
         if certificate.verified.swap(configs.number, Ordering::Relaxed) == configs.number {
             return true;
         }
-        let chain = certificate
-            .chain
-            .split_first()
-            .zip(configs.callers.as_ref());
+        let chain = certificate.chain.split_first();
+        let chain = chain.zip(configs.callers.as_ref());
         chain.is_some_and(|((first, others), callers)| {
             let verified = callers.verify_client_cert(first, others, UnixTime::now());
             verified.is_ok()

@@ -135,9 +135,7 @@ impl Value {
     pub fn as_duration(&self) -> Option<Duration> {
         match self {
             Self::Text(text) => humantime::parse_duration(text).ok(),
-            value => value
-                .as_number()
-                .and_then(|n| Duration::try_from_secs_f64(n).ok()),
+            value => Duration::try_from_secs_f64(value.as_number()?).ok(),
         }
     }
 }
@@ -231,9 +229,8 @@ impl Format {
         let message = error.render();
         let message = message.lines().next().unwrap_or_default();
         let message = message.strip_prefix("error: ").unwrap_or(message);
-        let message = message
-            .split_once(" at line ")
-            .map_or(message, |(message, _)| message);
+        let cut = message.split_once(" at line ");
+        let message = cut.map_or(message, |(message, _)| message);
         let starts = |start: &str| message.starts_with(start);
         let message = if starts("multiple YAML documents") {
             format!("a second document starts here; {}", self.if_several)

@@ -25,12 +25,8 @@ pub(super) fn findings(templates: &Templates, in_use: &[ResourcePlan]) -> Vec<Te
         let kind = template.algorithm.kind;
         if template.capacity.get() == 0.0 && kind != AlgorithmKind::NoAlgorithm {
             let message = "is 0: no client gets anything of its resources".to_owned();
-            let about = Some((index, Field::Capacity));
-            findings.push(TemplateWarning::new(
-                WarningKind::NoCapacity,
-                about,
-                message,
-            ));
+            let (kind, about) = (WarningKind::NoCapacity, Some((index, Field::Capacity)));
+            findings.push(TemplateWarning::new(kind, about, message));
         }
         let fullest = fullest.get(template.identifier_glob.as_str()).copied();
         findings.extend(safe_capacity(index, template, fullest));

@@ -15,11 +15,9 @@ const LOOKS_MAX: usize = 5_000_000;
 const WILDCARDS: [char; 4] = ['*', '?', '[', '\\'];
 
 pub(super) fn findings(templates: &Templates) -> Vec<TemplateWarning> {
-    let globs: Vec<(&str, Option<Glob>)> = templates
-        .iter()
-        .map(|it| it.identifier_glob.as_str())
-        .map(|text| (text, Glob::parse(text).ok()))
-        .collect();
+    let globs = templates.iter().map(|it| it.identifier_glob.as_str());
+    let globs = globs.map(|text| (text, Glob::parse(text).ok()));
+    let globs: Vec<(&str, Option<Glob>)> = globs.collect();
     let mut findings = Vec::new();
     let mut looks: usize = 0;
     for (index, (text, glob)) in globs.iter().enumerate() {

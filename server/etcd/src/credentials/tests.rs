@@ -40,13 +40,15 @@ fn files_for_tls_are_named_when_they_cannot_be_used() {
     let p521 = concat!(env!("CARGO_MANIFEST_DIR"), "/../tls/testdata/p521.pem");
     write("p521", &std::fs::read_to_string(p521).unwrap());
     let read = |names: [Option<&str>; 3], former: Option<&Tls>| {
-        let [ca, certificate, key] = names.map(|name| name.map(at));
-        Tls::read(
-            ca.as_deref(),
-            certificate.as_deref(),
-            key.as_deref(),
-            former,
-        )
+        let [ca, cert, key] = names.map(|name| name.map(at));
+        let user = None;
+        let files = CredentialFiles {
+            ca,
+            cert,
+            key,
+            user,
+        };
+        files.read(former).map(|read| read.tls)
     };
     let in_force = read([Some("ca"), Some("good"), Some("good.key")], None).unwrap();
     for (names, problem) in [

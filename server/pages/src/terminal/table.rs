@@ -42,8 +42,8 @@ impl Table {
         palette: Palette,
     ) -> Self {
         let mut table = Self::headless(numbers, palette);
+        let header = header.into_iter();
         let header: Vec<Cell> = header
-            .into_iter()
             .map(|title| palette.cell(Tone::Quiet, title))
             .collect();
         table.grid.set_header(header);

@@ -216,13 +216,10 @@ impl Candidate {
             self.report(ElectionReport::NotHighest);
             return self.give_back(created, now);
         }
-        let (begins, vacant_since) = self
-            .terms
-            .begin(&self.config.server, self.decides_until, won);
-        let longer_leases = match vacant_since {
-            Some(vacant_since) => self.inherit(vacant_since, unstated),
-            None => Duration::ZERO,
-        };
+        let (server, decides_until) = (&self.config.server, self.decides_until);
+        let (begins, vacant_since) = self.terms.begin(server, decides_until, won);
+        let inherited = vacant_since.map(|since| self.inherit(since, unstated));
+        let longer_leases = inherited.unwrap_or_default();
         self.terms.note_own_epoch(epoch);
         self.report(ElectionReport::Elected {
             epoch,

@@ -194,11 +194,8 @@ impl Candidate {
         let Some(marks) = &mut self.marks else {
             return false;
         };
-        let Some(writing) = marks
-            .writing
-            .as_mut()
-            .filter(|it| it.state == Sending::Sent(id))
-        else {
+        let writing = marks.writing.as_mut();
+        let Some(writing) = writing.filter(|it| it.state == Sending::Sent(id)) else {
             return false;
         };
         let answer = match answer {

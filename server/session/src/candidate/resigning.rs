@@ -41,9 +41,8 @@ impl Candidate {
     /// Returns the transaction after which another candidate may decide at once.
     fn handover(&self, held: &HeldMastership, lease: EtcdLease, now: Time) -> Txn {
         // A confirmed term has its lease span.
-        let span = self
-            .span
-            .filter(|it| it.is_written && held.valid_until.is_some());
+        let is_confirmed = held.valid_until.is_some();
+        let span = self.span.filter(|it| it.is_written && is_confirmed);
         let term = TermRecord {
             // If it has not begun, its predecessor's time is not over. The term must still say so.
             resigned: held.begins <= now,

@@ -3,6 +3,7 @@
 use doorward_time::term::Term;
 use smol_str::SmolStr;
 
+use super::records::Registration;
 use super::store::View;
 
 /// Master of the node, as far as a server knows.
@@ -36,6 +37,7 @@ impl Standing {
 
 /// Returns the standing of a candidate that is not the master, and whose highest known epoch is this.
 pub fn standing_of_other(view: &View, own_address: &str, highest_epoch: u64) -> Standing {
+    let pages = |registration: &Registration| registration.pages.clone();
     match view.master() {
         // A higher epoch was seen, so clients refuse this one. etcd was restored from a backup: this is a former
         // master, or a new one that does not know yet that its epoch must be higher.
@@ -44,9 +46,7 @@ pub fn standing_of_other(view: &View, own_address: &str, highest_epoch: u64) -> 
         Some((master, epoch)) if master.address != own_address => Standing::Elsewhere {
             address: master.address.clone(),
             epoch,
-            pages: view
-                .registration_of(&master.address)
-                .and_then(|registration| registration.pages.clone()),
+            pages: view.registration_of(&master.address).and_then(pages),
         },
         _ => Standing::Unknown,
     }

@@ -195,11 +195,9 @@ impl Candidate {
 
     fn registration(&self) -> Registration {
         // Only the master talks to the parent and to children, so only it knows its place in the tree.
-        let of_master = self
-            .view
-            .as_ref()
-            .filter(|_| self.phase.held().is_none())
-            .and_then(|view| view.registration_of(&view.master()?.0.address));
+        let view = self.view.as_ref();
+        let view = view.filter(|_| self.phase.held().is_none());
+        let of_master = view.and_then(|view| view.registration_of(&view.master()?.0.address));
         Registration {
             node: self.config.node.clone(),
             address: self.config.address.clone(),
@@ -330,14 +328,12 @@ impl Candidate {
         };
         let (term, span) = self.term_with_span(&held, lease, now);
         let registers = self.to_register();
-        let mut txn = self
-            .config
-            .confirm(held.created, term, span, lease.id, mend);
+        let (config, lease) = (&self.config, lease.id);
+        let mut txn = config.confirm(held.created, term, span, lease, mend);
         if let Some(registration) = &registers {
-            let register = self.config.register(registration.clone(), lease.id);
+            let register = config.register(registration.clone(), lease);
             txn.then.extend(register.then);
         }
-        let lease = lease.id;
         let op = Op::Confirm { lease, span, txn };
         let awaited = Awaited::Confirmed {
             registers,
@@ -373,11 +369,8 @@ impl Candidate {
     fn end(&mut self, now: Time) -> Option<Stage> {
         self.backoff.succeed();
         self.report_contact(true);
-        let again_at = self
-            .phase
-            .seat()
-            .map_or(now, |seat| seat.lease.next_renewal());
-        self.rest(again_at)
+        let seat = self.phase.seat();
+        self.rest(seat.map_or(now, |seat| seat.lease.next_renewal()))
     }
 
     /// Rests until then, unless something has changed meanwhile.

@@ -189,9 +189,8 @@ impl TermHistory {
         let Some((term, _)) = &self.last else {
             return PredecessorLeases::NoTerm;
         };
-        term.leases
-            .as_ref()
-            .map_or(PredecessorLeases::NotStated, PredecessorLeases::Lengths)
+        let leases = term.leases.as_ref();
+        leases.map_or(PredecessorLeases::NotStated, PredecessorLeases::Lengths)
     }
 
     /// Returns how long after a node became vacant leases may last that the last term does not cover.

@@ -44,14 +44,9 @@ impl CandidateConfig {
 
     /// Creates the master's key if there is none, and reads the last term.
     pub(super) fn stand(&self, epoch_offset: u64, lease: LeaseId) -> Txn {
-        Txn {
-            when: vec![Compare::Created(EtcdKey::Master, 0)],
-            then: vec![
-                self.put_master(epoch_offset, lease),
-                TxnStep::Get(EtcdKey::Term),
-            ],
-            or_else: Vec::new(),
-        }
+        let put = self.put_master(epoch_offset, lease);
+        let is_free = Compare::Created(EtcdKey::Master, 0);
+        txn(vec![is_free], vec![put, TxnStep::Get(EtcdKey::Term)])
     }
 
     /// Confirms the mastership with this term if the key is unchanged, and otherwise reads the key. `span` is the lease
@@ -70,10 +65,9 @@ impl CandidateConfig {
         if mend {
             then.push(self.put_master(created.epoch_offset, lease));
         }
-        let when = if mend {
-            vec![is_the_key(created)]
-        } else {
-            is_ours(created, lease)
+        let when = match mend {
+            true => vec![is_the_key(created)],
+            false => is_ours(created, lease),
         };
         Txn {
             when,
@@ -84,11 +78,11 @@ impl CandidateConfig {
 
     /// Registers this server.
     pub(super) fn register(&self, registration: Registration, lease: LeaseId) -> Txn {
-        let key = EtcdKey::Server(self.address.clone());
-        Txn {
-            then: vec![TxnStep::Put(key, Value::Server(registration), Some(lease))],
-            ..Txn::default()
-        }
+        let (key, value) = (
+            EtcdKey::Server(self.address.clone()),
+            Value::Server(registration),
+        );
+        txn(Vec::new(), vec![TxnStep::Put(key, value, Some(lease))])
     }
 
     /// Whether the master's key has the value and lease that this candidate wrote.
@@ -140,13 +134,11 @@ impl CandidateConfig {
     pub(super) fn reported_epochs(&self, view: &View) -> Vec<u64> {
         let key = view.master();
         let own = key.filter(|(master, _)| master.server == self.server);
-        let others = view
-            .registrations()
-            .filter(|other| other.server != self.server);
+        let registrations = view.registrations();
+        let others = registrations.filter(|other| other.server != self.server);
+        let epochs = others.filter_map(|other| other.highest_epoch);
         // Other servers have also seen our own key, which is no mastership of theirs.
-        let epochs = others
-            .filter_map(|other| other.highest_epoch)
-            .filter(|epoch| own.is_none_or(|(_, own)| own != *epoch));
+        let epochs = epochs.filter(|epoch| own.is_none_or(|(_, own)| own != *epoch));
         epochs.collect()
     }
 }
@@ -154,10 +146,15 @@ impl CandidateConfig {
 /// Ends the mastership with this term. If the term says that its master has resigned, a successor may begin at once. If
 /// not, a successor may begin when the predecessor's time is over.
 pub(super) fn resign(created: CreatedKey, term: TermRecord, lease: LeaseId) -> Txn {
+    let steps = vec![put_term(term), TxnStep::Delete(EtcdKey::Master)];
+    txn(is_ours(created, lease), steps)
+}
+
+fn txn(when: Vec<Compare>, then: Vec<TxnStep>) -> Txn {
     Txn {
-        when: is_ours(created, lease),
-        then: vec![put_term(term), TxnStep::Delete(EtcdKey::Master)],
-        or_else: Vec::new(),
+        when,
+        then,
+        ..Txn::default()
     }
 }
 
@@ -167,20 +164,14 @@ fn put_term(term: TermRecord) -> TxnStep {
 
 /// Deletes the key alone. The term stays, so a successor waits until its time is over.
 pub(super) fn give_back(created: CreatedKey, lease: LeaseId) -> Txn {
-    Txn {
-        when: is_ours(created, lease),
-        then: vec![TxnStep::Delete(EtcdKey::Master)],
-        or_else: Vec::new(),
-    }
+    let when = is_ours(created, lease);
+    txn(when, vec![TxnStep::Delete(EtcdKey::Master)])
 }
 
 /// Deletes a master's key without a lease.
 pub(super) fn sweep(entry: &EtcdEntry) -> Txn {
-    Txn {
-        when: vec![Compare::Modified(EtcdKey::Master, entry.modified)],
-        then: vec![TxnStep::Delete(EtcdKey::Master)],
-        or_else: Vec::new(),
-    }
+    let is_unchanged = Compare::Modified(EtcdKey::Master, entry.modified);
+    txn(vec![is_unchanged], vec![TxnStep::Delete(EtcdKey::Master)])
 }
 
 /// Returns the conditions of every transaction of a master: the key is the one that it created, under its lease. The

@@ -176,12 +176,10 @@ impl ParentSession {
         now: Time,
     ) {
         self.close(now);
-        match self
-            .finder
-            .handle_redirect(master.master, master.epoch, leases_last)
-        {
+        let MasterInfo { master, epoch, .. } = master;
+        match self.finder.handle_redirect(master, epoch, leases_last) {
             Ok(forgotten) => {
-                self.note_forgotten(forgotten, master.epoch);
+                self.note_forgotten(forgotten, epoch);
                 self.follow_master(chance, now);
             }
             Err(lost) => self.try_next_or_wait(ParentFailure::DeadEnd(lost.why), chance, now),

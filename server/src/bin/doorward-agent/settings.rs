@@ -49,12 +49,8 @@ pub(crate) fn config(flags: &AgentFlags, host: &str) -> Result<ServerConfig, Mis
     let default = ServerConfig::default();
     let limits = flags.limits();
     let mut bounds = limits.of_door(files::raise_limit());
-    for limit in [
-        ServerLimit::CallsPerAddress,
-        ServerLimit::HttpRequestsPerAddress,
-    ] {
-        bounds.insert(limit, REQUESTS_MAX);
-    }
+    bounds.insert(ServerLimit::CallsPerAddress, REQUESTS_MAX);
+    bounds.insert(ServerLimit::HttpRequestsPerAddress, REQUESTS_MAX);
     let message_bytes = u64::try_from(rlqs::MESSAGE_BYTES_MAX).unwrap_or(u64::MAX);
     bounds.insert(ServerLimit::ChildMessageBytes, message_bytes);
     let limits = limits.of_node_with_doors();

@@ -51,13 +51,8 @@ fn start(runtime: &Runtime, mut signals: Signals) -> anyhow::Result<ExitCode> {
         let checked = runtime.block_on(checked);
         return Ok(checked.ok().flatten().unwrap_or(ExitCode::from(FAILED)));
     }
-    program::serve(
-        runtime,
-        signals,
-        &logs,
-        "doorward-server",
-        settings::start(serve),
-    )
+    let server = settings::start(serve);
+    program::serve(runtime, signals, &logs, "doorward-server", server)
 }
 
 /// Validates a template file.

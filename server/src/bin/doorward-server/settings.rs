@@ -133,11 +133,9 @@ fn state(flags: &ServeFlags, has_election: bool) -> Result<Option<StateConfig>, 
     let root_at = flags.parent.is_empty().then_some(&listen);
     let place = StatePlace::of(flags.state_dir.as_deref(), &flags.node, root_at);
     if has_election {
+        let problem = "--state-dir is for servers without etcd, which keeps the same: leave it out";
         return match place {
-            Some(StatePlace::Named(_)) => Err(
-                "--state-dir is for servers without etcd, which keeps the same: leave it out"
-                    .to_owned(),
-            ),
+            Some(StatePlace::Named(_)) => Err(problem.to_owned()),
             _ => Ok(None),
         };
     }

@@ -45,9 +45,8 @@ fn show(dir: &Path) -> anyhow::Result<String> {
         }
     );
     for (resource, mark) in &contents.marks {
-        let amount = mark
-            .amount
-            .map_or_else(|| "any amount".to_owned(), |it| it.to_string());
+        let amount = mark.amount.map(|it| it.to_string());
+        let amount = amount.as_deref().unwrap_or("any amount");
         text += &format!("{resource}\t{amount}\tleases up to {:?}\n", mark.longest);
     }
     Ok(text)

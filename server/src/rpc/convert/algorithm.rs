@@ -66,6 +66,7 @@ pub(super) fn heard(wire: &wire::Algorithm) -> Result<Algorithm, String> {
             _ => ["shrink", "decay_factor"].contains(&name) || name.starts_with("min_share."),
         }
     });
+    let parameters = parameters.map(|it| (it.name.clone(), it.value.clone()));
     let spec = TemplateSpec {
         identifier_glob: Some("of-the-parent".to_owned()),
         capacity: Some(0.0),
@@ -73,9 +74,7 @@ pub(super) fn heard(wire: &wire::Algorithm) -> Result<Algorithm, String> {
         lease_length: Some(span(wire.lease_length_ms, wire.lease_length)),
         refresh_interval: Some(span(wire.refresh_interval_ms, wire.refresh_interval)),
         learning_mode_duration: learning,
-        parameters: parameters
-            .map(|parameter| (parameter.name.clone(), parameter.value.clone()))
-            .collect(),
+        parameters: parameters.collect(),
         ..TemplateSpec::default()
     };
     let templates = Templates::parse(&[spec]).map_err(|problems| {

@@ -45,12 +45,9 @@ pub fn get_server_capacity_response(
     wall: Duration,
 ) -> wire::GetServerCapacityResponse {
     refused.extend(reply.refused.into_iter().map(refusal_message));
+    let leases = reply.leases.into_iter();
     wire::GetServerCapacityResponse {
-        response: reply
-            .leases
-            .into_iter()
-            .map(|lease| server_lease_message(lease, wall))
-            .collect(),
+        response: leases.map(|it| server_lease_message(it, wall)).collect(),
         mastership: None,
         refused,
         ancestor: reply.ancestors,
@@ -83,14 +80,11 @@ fn server_lease_message(
         priority,
         capacity: amount.get(),
     };
+    let accounted = lease.terms.accounted.into_iter().map(MastershipId::get);
+    let bounds = lease.terms.holder_bounds;
     wire::ServerCapacityResourceResponse {
         inherited: lease.terms.inherited.map(Amount::get),
-        accounted: lease
-            .terms
-            .accounted
-            .into_iter()
-            .map(MastershipId::get)
-            .collect(),
+        accounted: accounted.collect(),
         resource_id: lease.resource.to_string(),
         gets: wire::Lease {
             granted_by: lease.granted_by.map(MastershipId::get),
@@ -110,12 +104,8 @@ fn server_lease_message(
         learning_for_ms: lease.terms.learning_for.map(millis_up),
         decided: lease.decided,
         safe_is_static: lease.terms.safe_is_static.then_some(true),
-        wants_max: lease.terms.holder_bounds.wants_max.map(Amount::get),
-        subclients_max: lease
-            .terms
-            .holder_bounds
-            .subclients_max
-            .map(Subclients::get),
+        wants_max: bounds.wants_max.map(Amount::get),
+        subclients_max: bounds.subclients_max.map(Subclients::get),
         budget: lease.budget.as_ref().map(budget::state_message),
     }
 }
@@ -126,10 +116,8 @@ pub fn get_server_capacity_requests(
     request: &GetServerCapacity,
     wall: Duration,
 ) -> Vec<wire::GetServerCapacityRequest> {
-    split(
-        get_server_capacity_request(request, wall),
-        MESSAGE_BYTES_MAX,
-    )
+    let whole = get_server_capacity_request(request, wall);
+    split(whole, MESSAGE_BYTES_MAX)
 }
 
 /// Splits a message into parts of at most `bytes_max` bytes, unless a single resource is larger.
@@ -166,15 +154,12 @@ pub fn get_server_capacity_request(
     request: &GetServerCapacity,
     wall: Duration,
 ) -> wire::GetServerCapacityRequest {
+    let asks = request.asks.iter();
     wire::GetServerCapacityRequest {
         incarnation: request.incarnation.map(Incarnation::get),
         mastership: request.mastership.map(MastershipId::get),
         server_id: request.server.to_string(),
-        resource: request
-            .asks
-            .iter()
-            .map(|ask| server_ask_message(ask, wall))
-            .collect(),
+        resource: asks.map(|ask| server_ask_message(ask, wall)).collect(),
         sequence: request.sequence,
         height: Some(request.height),
         epoch: request.epoch,
@@ -191,15 +176,13 @@ fn whole(clients: f64) -> f64 {
 fn server_ask_message(ask: &ServerAsk, wall: Duration) -> wire::ServerCapacityResourceRequest {
     let band = |band: &BandDemand| wire::PriorityBandAggregate {
         priority: band.priority,
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "a whole number of clients, and `as` saturates"
-        )]
+        // A whole number, and `as` saturates.
         num_clients: whole(band.clients) as i64,
         wants: band.wants.get(),
         level: band.curve.points().iter().map(|p| p.level).collect(),
         demand: band.curve.points().iter().map(|p| p.demand).collect(),
     };
+    let outstanding_for = ask.outstanding.and_then(|has| has.expires_in);
     wire::ServerCapacityResourceRequest {
         reported: ask.reported.iter().map(handed_out).collect(),
         unheard: Some(ask.unreported.get()).filter(|unreported| *unreported > 0.0),
@@ -214,10 +197,7 @@ fn server_ask_message(ask: &ServerAsk, wall: Duration) -> wire::ServerCapacityRe
         }),
         wants: ask.demand.bands().iter().map(band).collect(),
         outstanding: ask.outstanding.map(|has| has.capacity.get()),
-        outstanding_for_ms: ask
-            .outstanding
-            .and_then(|has| has.expires_in)
-            .map(millis_up),
+        outstanding_for_ms: outstanding_for.map(millis_up),
         learning: ask.learning.then_some(true),
         budget: ask.budget.as_ref().map(budget::word_message),
     }
@@ -283,10 +263,9 @@ pub fn refuse_unanswered(asked: &GetServerCapacity, answer: &mut ReadAnswer) {
     let refused = reply.refused.iter().map(|refused| &refused.resource);
     let nonsense = answer.nonsense.iter().map(|(resource, _)| resource);
     let answered: BTreeSet<ResourceId> = leased.chain(refused).chain(nonsense).cloned().collect();
-    let silent = asked.asks.iter().map(|ask| &ask.resource);
-    let unknown = silent.filter(|resource| !answered.contains(*resource));
-    let unknown =
-        unknown.map(|resource| Refusal::new(resource.clone(), RefusalReason::UnknownResource));
+    let silent = asked.asks.iter().map(|ask| ask.resource.clone());
+    let unknown = silent.filter(|resource| !answered.contains(resource));
+    let unknown = unknown.map(|it| Refusal::new(it, RefusalReason::UnknownResource));
     reply.refused.extend(unknown);
 }
 
@@ -322,6 +301,7 @@ fn server_lease(
         given => amount_if_given("safe_capacity", given)?.map(SafeCapacity::Limited),
     };
     let bands = bands(&answer)?;
+    let accounted = answer.accounted.iter().take(MASTERSHIPS_MAX);
     Ok(ServerLease {
         granted_by: gets.granted_by.map(MastershipId::new),
         resource,
@@ -331,13 +311,7 @@ fn server_lease(
         algorithm: algorithm.transpose()?,
         terms: ParentTerms {
             inherited: amount_if_given("inherited", answer.inherited)?,
-            accounted: answer
-                .accounted
-                .iter()
-                .take(MASTERSHIPS_MAX)
-                .copied()
-                .map(MastershipId::new)
-                .collect(),
+            accounted: accounted.map(|it| MastershipId::new(*it)).collect(),
             share,
             bands,
             per_client,

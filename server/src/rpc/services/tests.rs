@@ -9,6 +9,7 @@ use axum::body::Body as AxumBody;
 use doorward::rules::Rules;
 use doorward_door::Door;
 use doorward_door::paths::Paths;
+use doorward_door::visit::Visit;
 use doorward_edge::records::Records;
 use doorward_engine::node::mastership::Mastership;
 use doorward_engine::templates::{AlgorithmKind, TemplateSpec, Templates};
@@ -110,9 +111,12 @@ impl Fixture {
     /// Returns a call that has arrived with this body.
     async fn body(&self, body: &[u8]) -> RequestBody<AxumBody> {
         let caller = CallerId::of(Ipv4Addr::LOCALHOST.into());
-        let connection = self.door.admit(caller, None).unwrap();
+        let visit = Visit {
+            door: Arc::clone(&self.door),
+            connection: self.door.admit(caller, None).unwrap(),
+        };
         let body = AxumBody::from(body.to_vec());
-        let mut body = RequestBody::new(body, Arc::clone(&self.door), connection, false);
+        let mut body = RequestBody::new(body, visit, false);
         poll_fn(|cx| body.poll_only(cx)).await.unwrap();
         body
     }

@@ -36,7 +36,7 @@ fn below(mastership: Mastership, answered: bool) -> Facts {
 #[track_caller]
 fn check(state: &mut ReadyState, facts: &Facts, second: u64, ready: bool) {
     let judged = state.judge(facts, at(second));
-    assert_eq!(judged.is_ready(), ready, "at {second} s: {judged:?}");
+    assert_eq!(judged.is_ok(), ready, "at {second} s: {judged:?}");
 }
 
 #[test]
@@ -48,7 +48,7 @@ fn a_server_that_is_its_own_ancestor_is_not_ready_whoever_answered() {
     };
     let mut state = ReadyState::new(Duration::ZERO);
     check(&mut state, &facts, 1, false);
-    let Readiness::Unready(why) = state.judge(&facts, at(1)) else {
+    let Err(why) = state.judge(&facts, at(1)) else {
         panic!("it is not");
     };
     assert!(why.contains("its own ancestor"), "{why}");
@@ -66,7 +66,7 @@ fn a_server_is_ready_when_it_knows_a_master_and_as_the_master_its_parent_has_ans
         (below(follower(), false), true),
     ] {
         let mut state = ReadyState::new(2 * TTL);
-        assert_eq!(state.judge(&facts, at(0)).is_ready(), ready, "{facts:?}");
+        assert_eq!(state.judge(&facts, at(0)).is_ok(), ready, "{facts:?}");
     }
 }
 

@@ -22,9 +22,7 @@ const PART: i64 = 4_000;
 
 /// Reads marks step by step.
 #[derive(Debug, Default)]
-pub(super) struct MarksReader {
-    progress: Option<Progress>,
-}
+pub(super) struct MarksReader(Option<Progress>);
 
 #[derive(Debug)]
 struct Progress {
@@ -44,7 +42,7 @@ impl MarksReader {
         connection: &mut EtcdConnection,
         until: Instant,
     ) -> Result<Option<Arc<StoredMarks>>, Error> {
-        let known = self.progress.take().filter(|it| it.won == won);
+        let known = self.0.take().filter(|it| it.won == won);
         let begun = match known {
             None => begin(won, lease, keys, connection).await?,
             Some(known) => {
@@ -53,7 +51,7 @@ impl MarksReader {
                 known
             }
         };
-        let progress = self.progress.insert(begun);
+        let progress = self.0.insert(begun);
         while let Some(digits) = progress.left.last() {
             if Instant::now() >= until {
                 return Ok(None);
@@ -63,7 +61,7 @@ impl MarksReader {
             progress.add(keys, answer.kvs());
             progress.left.pop();
         }
-        let read = self.progress.take().map(|progress| progress.found);
+        let read = self.0.take().map(|progress| progress.found);
         Ok(Some(Arc::new(read.unwrap_or_default())))
     }
 }

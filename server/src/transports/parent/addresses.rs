@@ -112,9 +112,8 @@ impl Addresses {
         if servers.addresses(&[]).is_empty() {
             return None;
         }
-        let named = servers
-            .named()
-            .and_then(|(address, epoch)| Some((Address::parse(&address).ok()?, epoch)));
+        let named = servers.named();
+        let named = named.and_then(|(it, epoch)| Some((Address::parse(&it).ok()?, epoch)));
         Some((servers.addresses(&self.given), named))
     }
 

@@ -3,8 +3,6 @@
 //! All state is kept between two waits, so a wait can be cancelled at any time.
 
 use std::collections::VecDeque;
-use std::future::Future;
-use std::pin::Pin;
 use std::time::Duration;
 
 use doorward_engine::messages::GetServerCapacity;
@@ -19,6 +17,7 @@ use doorward_session::parent_session::Transport;
 use doorward_tls::dialer::{Dialed as Channel, Dialer};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
+use tonic::codegen::BoxFuture;
 use tonic::transport::Endpoint;
 use tonic::{Response, Status as RpcStatus, Streaming};
 
@@ -36,7 +35,9 @@ const OUTGOING_MAX: usize = 128;
 /// Interval between two pings of a connection with a stream, and the timeout of the answer.
 const PING: Duration = Duration::from_secs(5);
 
-type Pending<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+type Pending<T> = BoxFuture<Response<T>, RpcStatus>;
+type Requests = mpsc::Sender<wire::GetServerCapacityRequest>;
+type Answers = Streaming<wire::GetServerCapacityResponse>;
 
 /// A connection.
 #[derive(Default)]
@@ -45,25 +46,15 @@ pub(super) enum Link {
     #[default]
     Idle,
     /// The connection is being made.
-    Connecting(Pending<Result<Channel, String>>),
+    Connecting(BoxFuture<Channel, String>),
     /// The connection is made, and no request is under way.
     Connected(Channel),
     /// The server is asked for the master.
-    Discovering(
-        Channel,
-        Pending<Result<Response<wire::DiscoveryResponse>, RpcStatus>>,
-    ),
+    Discovering(Channel, Pending<wire::DiscoveryResponse>),
     /// A stream is being opened.
-    Opening(
-        mpsc::Sender<wire::GetServerCapacityRequest>,
-        Pending<Result<Response<Streaming<wire::GetServerCapacityResponse>>, RpcStatus>>,
-    ),
+    Opening(Requests, Pending<Answers>),
     /// A stream is open. Requests without an answer have their numbers and spans here.
-    Streaming(
-        mpsc::Sender<wire::GetServerCapacityRequest>,
-        Box<Streaming<wire::GetServerCapacityResponse>>,
-        Vec<(Option<u64>, Span)>,
-    ),
+    Streaming(Requests, Box<Answers>, Vec<(Option<u64>, Span)>),
     /// A call is under way.
     Calling(Channel, Box<Call>),
 }
@@ -73,7 +64,7 @@ pub(super) struct Call {
     pub(super) request: GetServerCapacity,
     /// Parts that remain to be sent.
     rest: VecDeque<wire::GetServerCapacityRequest>,
-    under_way: Pending<Result<Response<wire::GetServerCapacityResponse>, RpcStatus>>,
+    under_way: Pending<wire::GetServerCapacityResponse>,
     whole: wire::GetServerCapacityResponse,
     sent_at: Duration,
 }
@@ -247,7 +238,7 @@ impl Link {
 fn calling(
     channel: &Channel,
     message: wire::GetServerCapacityRequest,
-) -> Pending<Result<Response<wire::GetServerCapacityResponse>, RpcStatus>> {
+) -> Pending<wire::GetServerCapacityResponse> {
     let mut client = CapacityClient::new(channel.clone())
         .max_decoding_message_size(MESSAGE_BYTES_MAX)
         .max_encoding_message_size(MESSAGE_BYTES_MAX);
@@ -267,8 +258,8 @@ impl Call {
             self.under_way = calling(channel, next);
             return FromParent::Progress;
         }
-        let mut answer =
-            server_capacity::parents_answer(std::mem::take(&mut self.whole), self.sent_at);
+        let whole = std::mem::take(&mut self.whole);
+        let mut answer = server_capacity::parents_answer(whole, self.sent_at);
         server_capacity::refuse_unanswered(&self.request, &mut answer);
         reply(self.request.sequence, answer)
     }

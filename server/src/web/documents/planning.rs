@@ -73,10 +73,8 @@ impl Site {
                 was_in_force: false,
             };
             let warnings = warnings(&located, &before);
-            let warnings = warnings
-                .iter()
-                .take(PROBLEMS_SHOWN_MAX)
-                .map(Warning::to_json);
+            let warnings = warnings.iter().take(PROBLEMS_SHOWN_MAX);
+            let warnings = warnings.map(Warning::to_json);
             let warnings: Vec<Value> = warnings.collect();
             // One list of a resource replaces another. Texts and numbers: none of them fails.
             let resources: Vec<_> = resources.iter().flat_map(serde_json::to_value).collect();

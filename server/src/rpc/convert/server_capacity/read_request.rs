@@ -105,14 +105,13 @@ fn server_ask(
             capacity: amount("reported", part.capacity).map_err(said)?,
         });
     }
-    if asked.wants.len() > BANDS_MAX {
-        return Err(said(format!(
-            "wants has {} priorities; at most {BANDS_MAX}",
-            asked.wants.len()
-        )));
+    let count = asked.wants.len();
+    if count > BANDS_MAX {
+        let problem = format!("wants has {count} priorities; at most {BANDS_MAX}");
+        return Err(said(problem));
     }
     let mut seen = BTreeSet::new();
-    let mut bands = Vec::with_capacity(asked.wants.len());
+    let mut bands = Vec::with_capacity(count);
     for wanted in &asked.wants {
         if !seen.insert(wanted.priority) {
             return Err(said(format!("priority {} is given twice", wanted.priority)));
@@ -135,20 +134,15 @@ fn server_ask(
 
 fn band(wanted: &wire::PriorityBandAggregate) -> Result<BandDemand, String> {
     let wants = amount("wants", wanted.wants)?;
-    if wanted.num_clients < 0 {
-        return Err(format!(
-            "num_clients is {}; give a number that is not negative",
-            wanted.num_clients
-        ));
+    let (number, most) = (wanted.num_clients, Subclients::MAX.get());
+    if number < 0 {
+        let problem = format!("num_clients is {number}; give a number that is not negative");
+        return Err(problem);
     }
     // Exact: the conversion rounds only numbers that the check refuses.
-    let count = wanted.num_clients as f64;
-    if count > Subclients::MAX.get() {
-        return Err(format!(
-            "num_clients is {}; at most {}",
-            wanted.num_clients,
-            Subclients::MAX.get()
-        ));
+    let count = number as f64;
+    if count > most {
+        return Err(format!("num_clients is {number}; at most {most}"));
     }
     // Without a curve, the request has counts and sums only: the demand of `clients` equal clients.
     let has_curve = !wanted.level.is_empty() || !wanted.demand.is_empty();
