@@ -64,12 +64,6 @@ impl Ban {
         since.nanos() as i128 + self.interval as i128
     }
 
-    /// Returns the end of a ban for an offence in the interval that began at `since`.
-    fn ban_end(&self, since: Moment) -> i128 {
-        let ban = i128::try_from(self.ban).unwrap_or(i128::MAX);
-        self.end(since).saturating_add(ban)
-    }
-
     /// Returns the phase at this time.
     fn phase<'a>(&self, state: &'a BanState, now: Moment) -> &'a Phase {
         let now = i128::from(now.max(state.at).nanos());
@@ -89,9 +83,11 @@ impl Ban {
         };
         match left.checked_sub(cost.parts()) {
             Some(left) => Phase::Counting { since, left },
-            None => Phase::Banned {
-                until: self.ban_end(since),
-            },
+            None => {
+                let ban = i128::try_from(self.ban).unwrap_or(i128::MAX);
+                let until = self.end(since).saturating_add(ban);
+                Phase::Banned { until }
+            }
         }
     }
 
@@ -134,13 +130,6 @@ impl Algorithm for Ban {
     fn take(&self, state: &mut BanState, cost: Units, now: Moment) -> Decision {
         self.attempt(state, cost, now);
         self.answer(self.phase(state, now), now)
-    }
-
-    fn peek(&self, state: &BanState, cost: Units, now: Moment) -> Decision {
-        if cost == Units::ZERO {
-            return self.answer(self.phase(state, now), now);
-        }
-        self.answer(&self.counted(state, cost, now), now)
     }
 
     fn attempt(&self, state: &mut BanState, cost: Units, now: Moment) {
