@@ -158,10 +158,8 @@ fn write_plan(out: &mut Out<impl Write>, planned: &Planned, search: &Search) -> 
     }
     let more = plan.resources.len().saturating_sub(NAMED_MAX);
     if more > 0 {
-        writeln!(
-            out,
-            "  and {more} more that are affected; diff --resource ID shows one"
-        )?;
+        let how = "diff --resource ID shows one";
+        writeln!(out, "  and {more} more that are affected; {how}")?;
     }
     match plan.unchanged {
         0 => Ok(()),
