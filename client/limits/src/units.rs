@@ -209,9 +209,8 @@ impl FromStr for Units {
         if places.len() > 9 {
             return Err(InvalidUnits::TooFine);
         }
-        let parts: u128 = format!("{places:0<9}")
-            .parse()
-            .map_err(|_| InvalidUnits::NotANumber)?;
+        let parts = format!("{places:0<9}").parse();
+        let parts: u128 = parts.map_err(|_| InvalidUnits::NotANumber)?;
         let units = u128::from(whole) * PARTS + parts;
         match (text.starts_with('-'), units) {
             (true, 1..) => Err(InvalidUnits::Negative),

@@ -72,23 +72,17 @@ impl WarmUp {
         cold_factor: Units,
         wait_max: Duration,
     ) -> Result<Self, SettingsError> {
-        let period = rate.period();
-        if rate.amount() == Units::ZERO {
+        let size = rate.amount();
+        if size == Units::ZERO {
             return Err(SettingsError::RateIsZero { rate });
         }
         if cold_factor < Units::ONE {
             return Err(SettingsError::ColdFactor { cold_factor });
         }
-        let too_fine = SettingsError::TooFine {
-            size: rate.amount(),
-            rate,
-        };
-        let numbers = Self::exact(rate.amount(), period, warm_up.as_nanos(), cold_factor);
-        let warm_up = numbers.ok_or(too_fine)?;
-        Ok(Self {
-            wait_max: wait_max.as_nanos(),
-            ..warm_up
-        })
+        let exact = Self::exact(size, rate.period(), warm_up.as_nanos(), cold_factor);
+        let mut exact = exact.ok_or(SettingsError::TooFine { size, rate })?;
+        exact.wait_max = wait_max.as_nanos();
+        Ok(exact)
     }
 
     /// Computes exact settings. With the rate a/p parts per nanosecond and the cold factor f = k/one, a drop is
