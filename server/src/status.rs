@@ -14,6 +14,7 @@ pub mod readiness;
 mod server_state;
 pub mod shadow;
 
+use doorward_documents::template_status;
 use doorward_engine::id::ResourceId;
 use doorward_engine::node::mastership::Mastership;
 use doorward_engine::time::Time;
@@ -127,7 +128,7 @@ impl ServerState {
         }
         if query.request.templates && !matches!(query.listed, Listed::Page(Some(_), _)) {
             let templates = self.node().look(|node, _| node.templates().clone());
-            status.templates = templates.iter().map(|it| model::template(it)).collect();
+            status.templates = templates.iter().map(|it| template_status(it)).collect();
         }
         status
     }

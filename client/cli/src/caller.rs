@@ -11,7 +11,7 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
-use doorward_etcd::address::{self, EtcdNode, NodeAddress};
+use doorward_etcd::address::{self, EtcdNode};
 use doorward_etcd::directory;
 use doorward_etcd::error::innermost;
 use doorward_proto::admin::v1::plans_client::PlansClient;
@@ -27,7 +27,7 @@ use doorward_tls::http_port;
 use tokio::time::{Instant, timeout};
 use tonic::transport::Endpoint;
 
-use crate::common::{Common, hurried};
+use crate::common::Common;
 use crate::failure::{Failure, Result};
 
 /// The largest answer, in bytes. Only a status or a plan may be larger.
@@ -89,14 +89,7 @@ impl MasterCaller {
         let mut node = None;
         for text in common.addresses() {
             if address::is_meant(&text) {
-                let etcd = common.etcd()?;
-                let place = NodeAddress::parse(&text).and_then(|node| node.place(etcd.as_ref()));
-                let place = place.map_err(|error| Failure::Usage(error.to_string()))?;
-                let place = EtcdNode {
-                    etcd: hurried(place.etcd, common.timeout),
-                    ..place
-                };
-                if node.replace(place).is_some() {
+                if node.replace(common.node(&text)?).is_some() {
                     let problem = "--server names more than one node in etcd; give one";
                     return Err(Failure::Usage(problem.to_owned()));
                 }
@@ -160,10 +153,19 @@ impl MasterCaller {
         self.call(ask, |answer| answer.mastership.clone()).await
     }
 
+    /// Releases what a client has of resources. This is not a process of the client, so the release concerns the newest
+    /// one.
     pub(crate) async fn release(
         &self,
-        request: doorman::ReleaseCapacityRequest,
+        client: &str,
+        resources: &[String],
     ) -> Result<doorman::ReleaseCapacityResponse> {
+        let request = doorman::ReleaseCapacityRequest {
+            client_id: client.to_owned(),
+            resource_id: resources.to_vec(),
+            sequence: Some(sequence()),
+            ..doorman::ReleaseCapacityRequest::default()
+        };
         let ask = async |channel| capacity(channel).release_capacity(request.clone()).await;
         self.call(ask, |answer| answer.mastership.clone()).await
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, ColorChoice, ValueEnum};
-use doorward_etcd::address::{self, Etcd};
+use doorward_etcd::address::{self, Etcd, EtcdNode, NodeAddress};
 use doorward_etcd::flags::{ElectionFlags, EtcdFlags};
 use doorward_tls::client::ClientTls;
 use doorward_tls::flags::TlsFlags;
@@ -96,6 +96,15 @@ impl Common {
             config: Arc::new(config),
             prefix: self.election.prefix.clone(),
         }))
+    }
+
+    /// Returns the node in etcd at an address of --server.
+    pub(crate) fn node(&self, address: &str) -> Result<EtcdNode> {
+        let etcd = self.etcd()?;
+        let node = NodeAddress::parse(address).and_then(|node| node.place(etcd.as_ref()));
+        let mut node = node.map_err(|error| Failure::Usage(error.to_string()))?;
+        node.etcd = hurried(node.etcd, self.timeout);
+        Ok(node)
     }
 }
 

@@ -109,9 +109,8 @@ pub(crate) fn flags_of(matches: &ArgMatches) -> Result<(Given, Vec<OsString>)> {
     let named = matches.get_one("context").or(kept.current.as_ref());
     let context = named.map(|name| kept.get(name)).transpose()?;
     for (flag, value) in context.into_iter().flatten() {
-        let arg = shared
-            .get_arguments()
-            .find(|arg| arg.get_long() == Some(flag));
+        let mut args = shared.get_arguments();
+        let arg = args.find(|arg| arg.get_long() == Some(flag));
         let unknown = || Failure::Usage(format!("a context has --{flag}, which is no shared flag"));
         if let None | Some(ValueSource::DefaultValue) = source(arg.ok_or_else(unknown)?) {
             missing.push(format!("--{flag}={value}").into());

@@ -13,7 +13,6 @@ mod screen;
 mod servers;
 
 use std::io::{self, IsTerminal, Write};
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -84,9 +83,8 @@ async fn show(flags: DemoFlags) -> anyhow::Result<()> {
     let outline = Outline::new(trace.clients.clone());
     let servers = DemoServers::start(flags.capacity).await?;
     let leaves = outline.clients.iter();
-    let leaves: Option<Vec<_>> = leaves
-        .map(|client| servers.grpc_address(client.leaf))
-        .collect();
+    let leaves = leaves.map(|client| servers.grpc_address(client.leaf));
+    let leaves: Option<Vec<_>> = leaves.collect();
     let leaves = leaves.context("a client without a leaf")?;
     let clock = Clock::start();
     let crowd = DemoCrowd::start(&trace, &leaves, clock).await?;
@@ -140,10 +138,18 @@ impl Show {
             self.figures.measure(&servers, &clients, now);
             self.servers.start_killed(self.clock.now()).await;
             let kills = match &screen {
-                Some(screen) => match self.draw(screen, &pages)? {
-                    Some(Key::Quit) => break,
-                    key => key.is_some(),
-                },
+                Some(screen) => {
+                    screen.draw(&Scene {
+                        figures: &self.figures,
+                        pages: &pages,
+                        trace_time: self.crowd.trace_time(self.clock.now()),
+                        killed: self.servers.killed(),
+                    })?;
+                    match screen.key()? {
+                        Some(Key::Quit) => break,
+                        key => key.is_some(),
+                    }
+                }
                 None => {
                     let second = self.figures.elapsed().as_secs();
                     if second > std::mem::replace(&mut printed, second) {
@@ -159,17 +165,6 @@ impl Show {
             }
         }
         Ok(())
-    }
-
-    /// Draws the live view. Returns what the user wants.
-    fn draw(&self, screen: &Screen, pages: &[SocketAddr]) -> io::Result<Option<Key>> {
-        screen.draw(&Scene {
-            figures: &self.figures,
-            pages,
-            trace_time: self.crowd.trace_time(self.clock.now()),
-            killed: self.servers.killed(),
-        })?;
-        screen.key()
     }
 
     /// Reads all clients, with the time of the reading. If the system stopped this thread between the two, a second

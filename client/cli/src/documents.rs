@@ -23,7 +23,6 @@ mod preview;
 mod show;
 mod store;
 
-use std::borrow::Cow;
 use std::io::{self, Write};
 
 use doorward_documents::Kind;
@@ -74,10 +73,9 @@ pub(crate) trait Shown: Kind {
 
 /// A change to a valid document.
 #[derive(Debug)]
-pub(crate) struct Change<'a, K> {
-    /// Name of the new document.
-    pub(crate) name: &'a str,
-    pub(crate) text: Cow<'a, str>,
+pub(crate) struct Change<'a, K: Kind> {
+    pub(crate) document: &'a Document<K>,
+    /// Content of the document.
     pub(crate) new: &'a K,
     /// Document in force. None: there is none, or it is invalid or unknown.
     pub(crate) old: Option<&'a K>,

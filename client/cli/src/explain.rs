@@ -67,10 +67,8 @@ pub(crate) async fn run(common: &Common, resource: &str, client: &str) -> Result
     output::print(common, &found, |out| {
         found.iter().try_for_each(|it| write(out, it))?;
         if let Some(parent) = first.and_then(|it| it.parent.as_ref()) {
-            let explains = format!(
-                "--server {} explains their steps, too",
-                line(&parent.address)
-            );
+            let parent = line(&parent.address);
+            let explains = format!("--server {parent} explains their steps, too");
             writeln!(out, "not asked: the servers above; {explains}")?;
         }
         let mut unknown = unknown.iter();
@@ -100,10 +98,8 @@ fn explain<'a>(client: &str, places: &'a [Place], leaf: &'a Place) -> Option<Exp
         answered.find(|it| it.node == *node)
     });
     let path: Vec<&Place> = above.chain([leaf]).collect();
-    let below = path
-        .iter()
-        .skip(1)
-        .map(|it| it.lease.as_ref().map(of_child));
+    let below = path.iter().skip(1);
+    let below = below.map(|it| it.lease.as_ref().map(of_child));
     let given = below.chain([Some(lease.clone())]);
     let step = |(place, lease): (&&'a Place, Option<LeaseStatus>)| {
         let (resource, lease) = (place.resource()?, lease?);
@@ -183,7 +179,6 @@ fn limit(steps: &[Step<'_>], is_matched: bool) -> (String, Option<String>) {
     };
     let mut steps = steps.iter();
     let own_lease = |it: &Step<'_>| it.resource.own_lease.clone();
-    let refusal = |it: &Step<'_>| own_lease(it)?.refusal;
     let is_unleased = |it: &&Step<'_>| own_lease(it).is_some_and(|it| it.expires_in_ms.is_none());
     let above = own_lease(first).and_then(|it| it.parent_learning_remaining_ms);
     let learning = |it: &Step<'_>| it.resource.learning_remaining_ms;
@@ -192,7 +187,7 @@ fn limit(steps: &[Step<'_>], is_matched: bool) -> (String, Option<String>) {
     let waits = |it: &&Step<'_>| is_less(it.lease.granted, it.lease.share);
     let is_cut = |it: &&Step<'_>| it.lease.kind == "server" && it.lease.wants_more;
     let limited = |limit: String, remedy: &str| (limit, Some(remedy.to_owned()));
-    if let Some(why) = steps.clone().find_map(refusal) {
+    if let Some(why) = steps.clone().find_map(|it| own_lease(it)?.refusal) {
         let limit = format!("a parent refuses the resource: {why}");
         return limited(limit, "a template at the root that matches it");
     }

@@ -347,10 +347,8 @@ pub(crate) struct RecordFlags {
 
 /// A number that a server takes.
 pub(crate) fn amount(text: &str) -> Result<f64, String> {
-    let amount = text
-        .parse()
-        .ok()
-        .filter(|amount| (0.0..=1e15).contains(amount));
+    let amount = text.parse().ok();
+    let amount = amount.filter(|amount| (0.0..=1e15).contains(amount));
     amount.ok_or_else(|| format!("{text:?} is no amount; give a number from 0 to 10^15"))
 }
 

@@ -32,14 +32,8 @@ pub(crate) async fn run(common: &Common, flags: &GetFlags) -> Result {
     };
     let mut released = None;
     if !flags.keep {
-        let request = doorman::ReleaseCapacityRequest {
-            budget: Vec::new(),
-            incarnation: None,
-            client_id: client.clone(),
-            resource_id: vec![resource.clone()],
-            sequence: Some(sequence()),
-        };
-        released = Some(caller.release(request).await.map(drop));
+        let release = caller.release(&client, std::slice::from_ref(resource));
+        released = Some(release.await.map(drop));
     }
     let (limited_by, learning_for) = (lease.limited_by, lease.learning_for);
     let safe_capacity = lease.safe_capacity.map(amount_of);

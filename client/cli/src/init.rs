@@ -18,8 +18,7 @@ pub(crate) fn run(folder: &Path) -> Result {
     let refused =
         |path: &Path, error: io::Error| Failure::No(format!("{}: {error}", path.display()));
     fs::create_dir_all(folder).map_err(|error| refused(folder, error))?;
-    let templates = folder.join("templates.yaml");
-    let rules = folder.join("rules.yaml");
+    let [templates, rules] = ["templates.yaml", "rules.yaml"].map(|it| folder.join(it));
     for path in [&templates, &rules] {
         if path.symlink_metadata().is_ok() {
             let message = format!("{} exists; name another folder", path.display());

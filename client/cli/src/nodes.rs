@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::time::Duration;
 
-use doorward_etcd::address::{self, Etcd, NodeAddress};
+use doorward_etcd::address::{self, Etcd};
 use doorward_etcd::directory::{self, Forgotten, Registration, Servers, SteppedDown};
 use doorward_etcd::layout::NodeKeys;
 use serde_json::{Value, json};
@@ -23,7 +23,7 @@ const BELIEVED_MAX: Duration = Duration::from_secs(600);
 type Nodes = BTreeMap<String, Servers>;
 
 pub(crate) async fn run(common: &Common, node: Option<String>, gone: Option<String>) -> Result {
-    let etcd = hurried(etcd(common)?, common.timeout);
+    let etcd = etcd(common)?;
     if let Some(gone) = gone {
         return forget(common, &etcd, &gone).await;
     }
@@ -80,7 +80,7 @@ async fn forget(common: &Common, etcd: &Etcd, node: &str) -> Result {
 
 /// Lets another server become the master of a node.
 pub(crate) async fn step_down(common: &Common, node: &str) -> Result {
-    let etcd = hurried(etcd(common)?, common.timeout);
+    let etcd = etcd(common)?;
     let keys = NodeKeys::new(&etcd.prefix, node);
     let outcome = directory::step_down(&etcd.config, &keys, common.timeout).await?;
     let problem = match outcome {
@@ -128,16 +128,14 @@ async fn in_time<T>(
 /// Which etcd is meant.
 fn etcd(common: &Common) -> Result<Etcd> {
     if let Some(etcd) = common.etcd()? {
-        return Ok(etcd);
+        return Ok(hurried(etcd, common.timeout));
     }
     let addresses = common.addresses();
     let Some(text) = addresses.iter().find(|text| address::is_meant(text)) else {
         let problem = "where etcd is, is not given; see --etcd-endpoints";
         return Err(Failure::Usage(problem.to_owned()));
     };
-    let place = NodeAddress::parse(text).and_then(|node| node.place(None));
-    let place = place.map_err(|error| Failure::Usage(error.to_string()))?;
-    Ok(place.etcd)
+    Ok(common.node(text)?.etcd)
 }
 
 /// Returns a node for programs. Its field names are an interface.

@@ -79,6 +79,7 @@ struct Recording<W: Write> {
 }
 
 /// A client as it was listed last.
+#[derive(Default)]
 struct Recorded {
     wants: f64,
     server: String,
@@ -101,16 +102,12 @@ impl<W: Write> Recording<W> {
         let (listed, whole, problems) = listed(places);
         let mut rows = Vec::new();
         for (name, (wants, server)) in &listed {
-            let known = self.clients.get(*name);
-            if known.map_or(0.0, |it| it.wants) != *wants {
+            let known = self.clients.entry((*name).to_owned()).or_default();
+            if known.wants != *wants {
                 rows.push(((*name).to_owned(), *wants));
             }
-            let recorded = Recorded {
-                wants: *wants,
-                server: (*server).to_owned(),
-                gone_at: None,
-            };
-            self.clients.insert((*name).to_owned(), recorded);
+            (known.wants, known.gone_at) = (*wants, None);
+            known.server = (*server).to_owned();
         }
         for (name, it) in &mut self.clients {
             let Some(interval) = whole.get(&*it.server) else {
@@ -150,11 +147,8 @@ impl<W: Write> Recording<W> {
     fn tell_progress(&self, at: Duration) -> Result {
         let clients = self.clients.values().filter(|it| it.wants > 0.0).count();
         let (seconds, rows) = (at.as_secs(), self.rows);
-        let mut out = output::stderr();
-        Ok(writeln!(
-            out,
-            "recorded {seconds} s: {rows} rows; {clients} clients want some now"
-        )?)
+        let told = format!("{rows} rows; {clients} clients want some now");
+        Ok(writeln!(output::stderr(), "recorded {seconds} s: {told}")?)
     }
 }
 
@@ -189,10 +183,8 @@ fn listed(places: &[Place]) -> (Listed<'_>, Whole<'_>, Vec<String>) {
                 *known = (client.wants, node);
             }
         }
-        let there = resource
-            .leases_count
-            .saturating_sub(resource.children_count);
-        match there.saturating_sub(count) {
+        let others = resource.children_count.saturating_add(count);
+        match resource.leases_count.saturating_sub(others) {
             0 if status.learning_remaining_ms.is_none() => {
                 let interval = Duration::from_millis(resource.refresh_interval_ms);
                 whole.insert(node, interval);

@@ -5,26 +5,18 @@
 
 use std::io::Write;
 
+use doorward_proto::doorman::ReleaseResult;
 use doorward_proto::doorman::release_result::Outcome;
-use doorward_proto::doorman::{self, ReleaseResult};
 use serde_json::{Value, json};
 
-use crate::caller::{MasterCaller, sequence};
+use crate::caller::MasterCaller;
 use crate::common::Common;
 use crate::failure::{Failure, Result};
 use crate::output;
 
 pub(crate) async fn run(common: &Common, client: &str, resources: &[String]) -> Result {
     let caller = MasterCaller::new(common)?;
-    let request = doorman::ReleaseCapacityRequest {
-        budget: Vec::new(),
-        // Not a process: the release concerns the newest process of the client.
-        incarnation: None,
-        client_id: client.to_owned(),
-        resource_id: resources.to_vec(),
-        sequence: Some(sequence()),
-    };
-    let response = caller.release(request).await?;
+    let response = caller.release(client, resources).await?;
     let results = resources.iter().map(|resource| {
         let mut results = response.result.iter();
         let result = results.find(|result| result.resource_id() == resource);

@@ -210,10 +210,8 @@ fn write_resources(
     if status.resources.is_empty() {
         if let Some(left) = status.learning_remaining_ms.map(span) {
             let learning = out.paint(Tone::Partial, "learning mode");
-            writeln!(
-                out,
-                "{learning}: for up to {left} more, a client without a lease gets nothing"
-            )?;
+            let then = "a client without a lease gets nothing";
+            writeln!(out, "{learning}: for up to {left} more, {then}")?;
         }
         return match asked {
             // The error says it.

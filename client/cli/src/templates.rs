@@ -14,7 +14,7 @@ pub(crate) mod table;
 
 use std::io;
 
-use doorward_documents::Located;
+use doorward_documents::{Located, template_status};
 use doorward_pages::terminal::{Palette, Table};
 use serde_json::Value;
 
@@ -48,7 +48,7 @@ impl Shown for Located {
     }
 
     fn table(&self, palette: Palette) -> Table {
-        let templates = self.templates.iter().map(|it| table::shown(it));
+        let templates = self.templates.iter().map(|it| template_status(it));
         table::of(&templates.collect::<Vec<_>>(), palette)
     }
 

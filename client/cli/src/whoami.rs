@@ -16,19 +16,15 @@ use crate::output;
 pub(crate) async fn run(common: &Common) -> Result {
     let caller = MasterCaller::new(common)?;
     let ask = async |channel: Dialed| CallersClient::new(channel).who_am_i(WhoAmIRequest {}).await;
-    let WhoAmIResponse {
-        identity,
-        address,
-        may_write,
-    } = caller.call(ask, |_| None).await?;
-    let answer = json!({"identity": identity, "address": address, "may_write": may_write});
-    let identity = identity.unwrap_or_else(|| "nobody: no certificate, no token".to_owned());
-    let may = if may_write { "may" } else { "may not" };
-    let from = match address.as_str() {
+    let who: WhoAmIResponse = caller.call(ask, |_| None).await?;
+    let nobody = "nobody: no certificate, no token";
+    let identity = who.identity.as_deref().unwrap_or(nobody);
+    let may = if who.may_write { "may" } else { "may not" };
+    let from = match who.address.as_str() {
         "" => String::new(),
         address => format!(" from {address}"),
     };
-    output::print(common, &answer, |out| {
+    output::print(common, &json!(who), |out| {
         writeln!(out, "{identity}{from}; {may} change rules")
     })
 }

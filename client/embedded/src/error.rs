@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::fmt;
 use std::io;
+use std::iter;
 use std::path::PathBuf;
 
 use doorward::ConnectError;
@@ -65,13 +66,9 @@ pub enum JoinError {
 
 /// Returns an error with its causes.
 pub(crate) fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(source) = cause {
-        text = format!("{text}: {source}");
-        cause = source.source();
-    }
-    text
+    let causes = iter::successors(Some(error), |it| (*it).source());
+    let texts: Vec<_> = causes.map(ToString::to_string).collect();
+    texts.join(": ")
 }
 
 impl fmt::Debug for JoinError {

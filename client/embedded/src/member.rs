@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use doorward::Client;
+use doorward_server::metrics::format::Format;
 
 use crate::serving::Serving;
 
@@ -27,7 +28,7 @@ impl Member {
 
     /// Returns whether this process serves the group now.
     pub fn is_serving(&self) -> bool {
-        self.serving.is_serving()
+        self.serving.shared.is_master()
     }
 
     /// Returns why this process cannot serve, or serves without its page or the newest templates.
@@ -37,13 +38,14 @@ impl Member {
 
     /// Returns the address of the [page](crate::Embedded::page), if this process serves it now.
     pub fn page(&self) -> Option<SocketAddr> {
-        self.serving.page()
+        self.serving.shared.read(|now| now.page)
     }
 
     /// Returns the metrics of the group's server in Prometheus' text format, if this process runs it now: it serves, or is
     /// a candidate in etcd.
     pub fn metrics(&self) -> Option<String> {
-        self.serving.metrics()
+        let (_, metrics) = self.serving.shared.read(|now| now.server.clone())?;
+        metrics.render(Format::Plain).ok()
     }
 
     /// Releases all leases, and leaves the group. A process that serves goes on for about a second.

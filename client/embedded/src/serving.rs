@@ -11,7 +11,6 @@ use std::time::Duration;
 
 use doorward_server::app::{Server, ServerConfig, ServerError};
 use doorward_server::metrics::Metrics;
-use doorward_server::metrics::format::Format;
 use doorward_server::status::ServerState;
 use doorward_server::stored_place::StoredPlace;
 use doorward_server::templates::file::TemplateFile;
@@ -51,21 +50,23 @@ pub(crate) enum Seat {
 /// The thread. It is told to end when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Serving {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
     thread: Option<thread::JoinHandle<()>>,
 }
 
 #[derive(Debug, Default)]
-struct Shared {
+pub(crate) struct Shared {
     stop: CancellationToken,
     now: Mutex<Now>,
 }
 
 /// State of the thread.
 #[derive(Debug, Default)]
-struct Now {
-    server: Option<(Arc<ServerState>, Arc<Metrics>)>,
-    page: Option<SocketAddr>,
+pub(crate) struct Now {
+    /// The server that this process runs.
+    pub(crate) server: Option<(Arc<ServerState>, Arc<Metrics>)>,
+    /// Address of the page that this process serves.
+    pub(crate) page: Option<SocketAddr>,
     problem: Option<String>,
 }
 
@@ -81,7 +82,7 @@ impl Shared {
     }
 
     /// Whether this process serves now.
-    fn is_master(&self) -> bool {
+    pub(crate) fn is_master(&self) -> bool {
         let server = self.read(|now| now.server.clone());
         server.is_some_and(|(state, _)| {
             let node = state.node();
@@ -93,7 +94,7 @@ impl Shared {
         change(&mut self.now.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
-    fn read<T>(&self, read: impl FnOnce(&Now) -> T) -> T {
+    pub(crate) fn read<T>(&self, read: impl FnOnce(&Now) -> T) -> T {
         read(&self.now.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
@@ -118,25 +119,9 @@ impl Serving {
         })
     }
 
-    /// Whether this process serves the group.
-    pub(crate) fn is_serving(&self) -> bool {
-        self.shared.is_master()
-    }
-
     /// Returns why this process does not serve, or not as it should, although it is its turn.
     pub(crate) fn problem(&self) -> Option<String> {
         self.shared.read(|now| now.problem.clone())
-    }
-
-    /// Returns the address of the page, as long as this process serves it.
-    pub(crate) fn page(&self) -> Option<SocketAddr> {
-        self.shared.read(|now| now.page)
-    }
-
-    /// Returns the metrics of the server in Prometheus' text format, as long as this process runs it.
-    pub(crate) fn metrics(&self) -> Option<String> {
-        let (_, metrics) = self.shared.read(|now| now.server.clone())?;
-        metrics.render(Format::Plain).ok()
     }
 
     /// Ends the thread, and waits for that.
@@ -232,31 +217,23 @@ async fn start(
         Ok(server) => return Ok((server, None, None)),
         Err(error) => error,
     };
-    let text = Some(chain(&problem));
-    let without_page = ServerConfig {
-        http_listen: None,
-        ..config.clone()
-    };
-    if let Ok(server) = Server::start(without_page.clone()).await {
-        return Ok((server, text, None));
-    }
     let file = match &config.templates_place {
-        Some(StoredPlace::File(path)) => Some(path.clone()),
-        _ => return Err(problem),
+        Some(StoredPlace::File(path)) => Some(path),
+        _ => None,
     };
-    let mut without_file = config.clone();
-    without_file.templates_place = None;
-    if let Ok(server) = Server::start(without_file).await {
-        return Ok((server, text, file));
+    for (has_page, has_file) in [(false, true), (true, false), (false, false)] {
+        if !has_file && file.is_none() {
+            break;
+        }
+        let mut config = config.clone();
+        config.http_listen.take_if(|_| !has_page);
+        config.templates_place.take_if(|_| !has_file);
+        if let Ok(server) = Server::start(config).await {
+            let file = file.filter(|_| !has_file).cloned();
+            return Ok((server, Some(chain(&problem)), file));
+        }
     }
-    let least = ServerConfig {
-        templates_place: None,
-        ..without_page
-    };
-    match Server::start(least).await {
-        Ok(server) => Ok((server, text, file)),
-        Err(_) => Err(problem),
-    }
+    Err(problem)
 }
 
 /// Waits until a file of templates is valid again. Without one, for ever.

@@ -20,9 +20,8 @@ use crate::window::nanos_until;
 /// A threshold per interval, and the ban after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ban {
-    threshold: Units,
-    /// In nanoseconds.
-    interval: u64,
+    /// Threshold in each interval.
+    rate: Rate,
     /// In nanoseconds; a length beyond the range of time lasts for ever.
     ban: u128,
 }
@@ -53,21 +52,14 @@ impl Ban {
     /// Creates a ban of length `ban`, after more than the rate's amount in one of its periods.
     pub const fn new(rate: Rate, ban: Duration) -> Self {
         Self {
-            threshold: rate.amount(),
-            interval: rate.period().get(),
+            rate,
             ban: ban.as_nanos(),
         }
     }
 
     /// Returns the end of an interval that began at `since`.
     const fn end(&self, since: Moment) -> i128 {
-        since.nanos() as i128 + self.interval as i128
-    }
-
-    /// Returns the end of a ban for an offence in the interval that began at `since`.
-    fn ban_end(&self, since: Moment) -> i128 {
-        let ban = i128::try_from(self.ban).unwrap_or(i128::MAX);
-        self.end(since).saturating_add(ban)
+        since.nanos() as i128 + self.rate.period().get() as i128
     }
 
     /// Returns the phase at this time.
@@ -83,21 +75,23 @@ impl Ban {
     /// Returns the phase after `cost` is counted.
     fn counted(&self, state: &BanState, cost: Units, now: Moment) -> Phase {
         let (since, left) = match self.phase(state, now) {
-            Phase::Idle => (now.max(state.at), self.threshold.parts()),
+            Phase::Idle => (now.max(state.at), self.limit().parts()),
             Phase::Counting { since, left } => (*since, *left),
             banned @ Phase::Banned { .. } => return banned.clone(),
         };
         match left.checked_sub(cost.parts()) {
             Some(left) => Phase::Counting { since, left },
-            None => Phase::Banned {
-                until: self.ban_end(since),
-            },
+            None => {
+                let ban = i128::try_from(self.ban).unwrap_or(i128::MAX);
+                let until = self.end(since).saturating_add(ban);
+                Phase::Banned { until }
+            }
         }
     }
 
     fn stands(&self, phase: &Phase, now: Moment) -> Standing {
         let (left, end) = match phase {
-            Phase::Idle => (self.threshold.parts(), None),
+            Phase::Idle => (self.limit().parts(), None),
             Phase::Counting { since, left } => (*left, Some(self.end(*since))),
             Phase::Banned { until } => (0, Some(*until)),
         };
@@ -117,11 +111,11 @@ impl Algorithm for Ban {
     type State = BanState;
 
     fn limit(&self) -> Units {
-        self.threshold
+        self.rate.amount()
     }
 
     fn fills(&self) -> u64 {
-        self.interval
+        self.rate.period().get()
     }
 
     fn fresh(&self) -> BanState {
@@ -134,13 +128,6 @@ impl Algorithm for Ban {
     fn take(&self, state: &mut BanState, cost: Units, now: Moment) -> Decision {
         self.attempt(state, cost, now);
         self.answer(self.phase(state, now), now)
-    }
-
-    fn peek(&self, state: &BanState, cost: Units, now: Moment) -> Decision {
-        if cost == Units::ZERO {
-            return self.answer(self.phase(state, now), now);
-        }
-        self.answer(&self.counted(state, cost, now), now)
     }
 
     fn attempt(&self, state: &mut BanState, cost: Units, now: Moment) {
@@ -166,7 +153,7 @@ impl Algorithm for Ban {
         state.at = state.at.max(now);
         if let Phase::Counting { left, .. } = &mut state.phase {
             let back = left.saturating_add(cost.parts());
-            *left = back.min(self.threshold.parts());
+            *left = back.min(self.limit().parts());
         }
     }
 
@@ -174,7 +161,7 @@ impl Algorithm for Ban {
         state.phase = self.phase(state, now).clone();
         state.at = state.at.max(now);
         if let Phase::Counting { left, .. } = &mut state.phase {
-            *left = scaled(*left, next.threshold.parts(), self.threshold.parts());
+            *left = scaled(*left, next.limit().parts(), self.limit().parts());
         }
     }
 

@@ -123,9 +123,8 @@ impl Cell {
     #[inline]
     fn try_close(&self, sequence: u64) -> bool {
         let (closed, set, fetch) = (sequence + 1, Ordering::Acquire, Ordering::Relaxed);
-        let result = self
-            .sequence
-            .compare_exchange_weak(sequence, closed, set, fetch);
+        let cell = &self.sequence;
+        let result = cell.compare_exchange_weak(sequence, closed, set, fetch);
         // No thread sees the next level together with the previous number.
         fence(Ordering::Release);
         result.is_ok()

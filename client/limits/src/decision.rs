@@ -95,6 +95,16 @@ impl Standing {
         }
     }
 
+    /// Returns the standing of a limit by its used parts, of which those beyond the limit are a debt.
+    #[inline]
+    pub(crate) fn of_used(used: u128, limit: Units, reset: Duration) -> Self {
+        Self {
+            remaining: Units::from_parts(limit.parts().saturating_sub(used)),
+            debt: Units::from_parts(used.saturating_sub(limit.parts())),
+            reset,
+        }
+    }
+
     /// Returns the allowance of an immediate start with this standing.
     #[inline]
     pub(crate) const fn allowed(self) -> Allowed {

@@ -4,8 +4,6 @@
 //! around a boundary twice the limit passes within any time, however short. A charge beyond the
 //! limit ends with its window; a refund lowers the window in which it arrives.
 
-use std::num::NonZeroU64;
-
 use crate::algorithm::Algorithm;
 use crate::decision::{Decision, Reason, Standing};
 use crate::moment::{Moment, span};
@@ -18,8 +16,7 @@ use crate::window::{nanos_until, of_moment, start};
 /// A limit in each window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FixedWindow {
-    limit: Units,
-    window: NonZeroU64,
+    rate: Rate,
 }
 
 /// Use in the latest window.
@@ -34,17 +31,14 @@ pub struct FixedWindowState {
 impl FixedWindow {
     /// Creates a limit of the rate's amount in each of its periods.
     pub const fn new(rate: Rate) -> Self {
-        Self {
-            limit: rate.amount(),
-            window: rate.period(),
-        }
+        Self { rate }
     }
 
     /// Returns the window that counts, and its use. It is the present window, or a later one that was seen. After a
     /// large step back, the present window has the use of the later one.
     #[inline]
     fn used(&self, state: &FixedWindowState, now: Moment) -> (i64, u128) {
-        let window = of_moment(self.window, now);
+        let window = of_moment(self.rate.period(), now);
         if window > state.window {
             (window, 0)
         } else if window < state.window && self.is_set_back(state.window, now) {
@@ -56,23 +50,20 @@ impl FixedWindow {
 
     #[cold]
     fn is_set_back(&self, seen: i64, now: Moment) -> bool {
-        let start = start(self.window, seen);
-        nanos_until(start, now) > u128::from(step_max(self.window.get()))
+        let start = start(self.rate.period(), seen);
+        nanos_until(start, now) > u128::from(step_max(self.rate.period().get()))
     }
 
     /// Returns the end of a window, in nanoseconds.
     #[inline]
     fn end(&self, window: i64) -> i128 {
-        start(self.window, window) + i128::from(self.window.get())
+        start(self.rate.period(), window) + i128::from(self.rate.period().get())
     }
 
     #[inline]
     fn stands(&self, window: i64, used: u128, now: Moment) -> Standing {
-        Standing {
-            remaining: Units::from_parts(self.limit.parts().saturating_sub(used)),
-            debt: Units::from_parts(used.saturating_sub(self.limit.parts())),
-            reset: span(nanos_until(self.end(window), now)),
-        }
+        let reset = span(nanos_until(self.end(window), now));
+        Standing::of_used(used, self.limit(), reset)
     }
 
     /// Sets the use of a window.
@@ -87,7 +78,7 @@ impl Algorithm for FixedWindow {
     type State = FixedWindowState;
 
     fn limit(&self) -> Units {
-        self.limit
+        self.rate.amount()
     }
 
     /// Windows are aligned anew to a clock that is set back.
@@ -104,12 +95,12 @@ impl Algorithm for FixedWindow {
 
     #[inline]
     fn take(&self, state: &mut FixedWindowState, cost: Units, now: Moment) -> Decision {
-        if cost > self.limit {
+        if cost > self.limit() {
             return Decision::Never(Reason::CostAboveLimit);
         }
         let (window, used) = self.used(state, now);
         let after = used.saturating_add(cost.parts());
-        if after > self.limit.parts() {
+        if after > self.limit().parts() {
             if window < state.window {
                 Self::set(state, window, used);
             }
@@ -142,18 +133,18 @@ impl Algorithm for FixedWindow {
 
     fn change(&self, next: &Self, state: &mut FixedWindowState, now: Moment) {
         let (window, used) = self.used(state, now);
-        let (limit, to) = (self.limit.parts(), next.limit.parts());
+        let (limit, to) = (self.limit().parts(), next.limit().parts());
         let used = match limit.checked_sub(used) {
             Some(there) => to - scaled(there, to, limit),
             // A debt keeps its amount.
             None => to.saturating_add(used - limit),
         };
         Self::set(state, window, used);
-        if next.window != self.window {
+        if next.rate.period() != self.rate.period() {
             // Not before the window that was already seen.
-            let seen = i64::try_from(start(self.window, window)).unwrap_or(i64::MIN);
+            let seen = i64::try_from(start(self.rate.period(), window)).unwrap_or(i64::MIN);
             let now = now.max(Moment::from_nanos(seen));
-            state.window = of_moment(next.window, now);
+            state.window = of_moment(next.rate.period(), now);
         }
     }
 

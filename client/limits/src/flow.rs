@@ -60,10 +60,9 @@ impl Flow {
         let (drops, part) = (amount / common, period / common);
         let full = size.parts().checked_mul(part);
         let full = full.filter(|full| *full <= FULL_MAX && drops <= DROPS_MAX);
+        let full = full.and_then(|it| i128::try_from(it).ok());
         Ok(Self {
-            full: full
-                .and_then(|it| i128::try_from(it).ok())
-                .ok_or_else(too_fine)?,
+            full: full.ok_or_else(too_fine)?,
             drops: u64::try_from(drops).map_err(|_| too_fine())?,
             part: u64::try_from(part).map_err(|_| too_fine())?,
         })
@@ -156,10 +155,8 @@ impl Flow {
 
     /// Returns the nanoseconds in which an empty bucket fills.
     pub(crate) fn fills(&self) -> u64 {
-        let nanos = self
-            .nanos_for(self.full)
-            .and_then(|it| u64::try_from(it).ok());
-        nanos.unwrap_or(u64::MAX)
+        let nanos = self.nanos_for(self.full).unwrap_or(u128::MAX);
+        u64::try_from(nanos).unwrap_or(u64::MAX)
     }
 
     /// Returns the standing of the bucket, by a clock that is `behind` the last change.

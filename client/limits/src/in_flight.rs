@@ -78,10 +78,8 @@ impl InFlight {
     /// Takes `permits` if the limit admits them. Returns whether they were taken.
     #[inline]
     pub fn take(&self, permits: u64, now: Moment) -> bool {
-        match self.take_at_once(permits, now) {
-            Some(taken) => taken,
-            None => self.take_with_lock(permits, now),
-        }
+        let taken = self.take_at_once(permits, now);
+        taken.unwrap_or_else(|| self.take_with_lock(permits, now))
     }
 
     /// Takes `permits` if the limit admits them. None: only the lock can decide, with a better clock; or the limit is
@@ -160,10 +158,8 @@ impl InFlight {
             let wanted = (word & COUNT).saturating_add(permits);
             (wanted <= limit).then_some((word & !COUNT) | wanted)
         };
-        let taken = self
-            .word
-            .try_update(Ordering::SeqCst, Ordering::SeqCst, take);
-        taken.is_ok()
+        let all = Ordering::SeqCst;
+        self.word.try_update(all, all, take).is_ok()
     }
 
     /// Writes the limit; the caller holds the lock.

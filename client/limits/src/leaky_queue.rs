@@ -10,7 +10,7 @@
 use std::time::Duration;
 
 use crate::algorithm::Algorithm;
-use crate::decision::{Allowed, Decision, Reason, Standing};
+use crate::decision::{Decision, Reason, Standing};
 use crate::error::SettingsError;
 use crate::flow::{Flow, Short};
 use crate::level::{Level, Reading};
@@ -79,15 +79,8 @@ impl LeakyQueue {
             && wait <= self.wait_max
         {
             let after = Reading { missing, ..reading };
-            let Standing {
-                remaining, reset, ..
-            } = self.stands(after);
-            let allowed = Allowed {
-                remaining,
-                reset,
-                delay: span(wait),
-                warn: false,
-            };
+            let mut allowed = self.stands(after).allowed();
+            allowed.delay = span(wait);
             return (Decision::Allowed(allowed), Some(missing));
         }
         // The later of two times: the wait is within the deadline, and the work fits.

@@ -51,13 +51,9 @@ impl Rate {
     ///
     /// If the time is 0 or longer than 584 years.
     pub fn new(amount: Units, period: Duration) -> Result<Self, InvalidRate> {
-        let nanos = u64::try_from(period.as_nanos())
-            .ok()
-            .and_then(NonZeroU64::new);
-        Ok(Self {
-            amount,
-            period: nanos.ok_or(InvalidRate::PeriodLength)?,
-        })
+        let nanos = u64::try_from(period.as_nanos()).unwrap_or(0);
+        let period = NonZeroU64::new(nanos).ok_or(InvalidRate::PeriodLength)?;
+        Ok(Self { amount, period })
     }
 
     /// Creates a rate per second.

@@ -131,13 +131,7 @@ fn verdict<'a>(parts: &[Part<'a>], answers: &[Answer]) -> Option<Verdict<'a>> {
 pub fn strictest<'a>(answers: impl IntoIterator<Item = &'a Answer>) -> Option<usize> {
     // The first of those that are equally strict.
     let places = answers.into_iter().enumerate();
-    let most = places.reduce(|most, it| {
-        if restriction(it.1, most.1) == Ordering::Greater {
-            it
-        } else {
-            most
-        }
-    });
+    let most = places.min_by(|one, other| restriction(other.1, one.1));
     most.map(|(place, _)| place)
 }
 

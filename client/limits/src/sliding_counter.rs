@@ -6,8 +6,6 @@
 //! ⌈position·limit⌉ passes. Use of a window is forgotten after two windows. The state is two counters per key, whatever
 //! the limit.
 
-use std::num::NonZeroU64;
-
 use crate::algorithm::Algorithm;
 use crate::decision::{Decision, Reason, Standing};
 use crate::moment::{Moment, span};
@@ -19,8 +17,7 @@ use crate::wide::{scaled_up, times_over};
 /// Two counters for a sliding window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlidingCounter {
-    limit: Units,
-    window: NonZeroU64,
+    rate: Rate,
 }
 
 /// Counts of one key, in parts of a unit.
@@ -49,16 +46,14 @@ struct Reading {
 impl SlidingCounter {
     /// Creates a limit of about the rate's amount in any of its periods.
     pub const fn new(rate: Rate) -> Self {
-        Self {
-            limit: rate.amount(),
-            window: rate.period(),
-        }
+        Self { rate }
     }
 
     /// Returns the window of a moment, counted from 1970, and its elapsed nanoseconds.
     #[inline]
     fn place(&self, now: Moment) -> (i128, u64) {
-        let (now, window) = (i128::from(now.nanos()), i128::from(self.window.get()));
+        let window = i128::from(self.rate.period().get());
+        let now = i128::from(now.nanos());
         let position = u64::try_from(now.rem_euclid(window)).unwrap_or(0);
         (now.div_euclid(window), position)
     }
@@ -83,7 +78,7 @@ impl SlidingCounter {
     /// Returns the estimate in parts of a unit, rounded down.
     #[inline]
     fn estimate(&self, reading: &Reading) -> u128 {
-        let window = self.window.get();
+        let window = self.rate.period().get();
         let left = u128::from(window - reading.position);
         let fading = times_over(reading.previous, left, u128::from(window)).0;
         reading.current.saturating_add(fading)
@@ -92,17 +87,14 @@ impl SlidingCounter {
     /// If the estimate is above the limit: returns its new value and its present one, such that the debt keeps its
     /// amount.
     fn indebted(&self, reading: &Reading, limit: u128, to: u128) -> Option<(u128, u128)> {
-        let window = u128::from(self.window.get());
+        let window = u128::from(self.rate.period().get());
         let left = window - u128::from(reading.position);
         // In parts of a unit times the nanoseconds; without those if they do not fit.
         let exact = || {
             let fades = reading.previous.checked_mul(left)?;
             let estimate = reading.current.checked_mul(window)?.checked_add(fades)?;
-            Some((
-                estimate,
-                limit.checked_mul(window)?,
-                to.checked_mul(window)?,
-            ))
+            let [limit, to] = [limit.checked_mul(window)?, to.checked_mul(window)?];
+            Some((estimate, limit, to))
         };
         let (estimate, limit, to) = exact().unwrap_or((self.estimate(reading), limit, to));
         (estimate > limit).then(|| ((estimate - limit).saturating_add(to), estimate))
@@ -116,27 +108,23 @@ impl SlidingCounter {
     }
 
     fn stands(&self, reading: &Reading) -> Standing {
-        let left = u128::from(self.window.get() - reading.position);
+        let left = u128::from(self.rate.period().get() - reading.position);
         let left = left + u128::from(reading.behind);
         // The estimate is 0 when the counts are two windows old.
         let reset = match (reading.current, reading.previous) {
             (0, 0) => 0,
             (0, _) => left,
-            _ => left + u128::from(self.window.get()),
+            _ => left + u128::from(self.rate.period().get()),
         };
-        Standing {
-            remaining: Units::from_parts(self.limit.parts().saturating_sub(self.used(reading))),
-            debt: Units::from_parts(self.used(reading).saturating_sub(self.limit.parts())),
-            reset: span(reset),
-        }
+        Standing::of_used(self.used(reading), self.limit(), span(reset))
     }
 
     /// Returns the time until the estimate is so low that the cost passes.
     fn wait(&self, reading: &Reading, cost: Units) -> Decision {
-        let window = u128::from(self.window.get());
+        let window = u128::from(self.rate.period().get());
         let unit = Units::ONE.parts();
         // The estimate must be below this.
-        let room = self.limit.saturating_sub(cost).parts() / unit + 1;
+        let room = self.limit().saturating_sub(cost).parts() / unit + 1;
         let room = room.saturating_mul(unit);
         // Returns the position from which the cost passes, if `stays` never fades and `fades` does.
         let position = |stays: u128, fades: u128| {
@@ -159,10 +147,10 @@ impl SlidingCounter {
     }
 
     fn decide(&self, reading: &mut Reading, cost: Units) -> Decision {
-        if cost > self.limit {
+        if cost > self.limit() {
             return Decision::Never(Reason::CostAboveLimit);
         }
-        if self.used(reading).saturating_add(cost.parts()) > self.limit.parts() {
+        if self.used(reading).saturating_add(cost.parts()) > self.limit().parts() {
             return self.wait(reading, cost);
         }
         reading.current += cost.parts();
@@ -187,11 +175,11 @@ impl Algorithm for SlidingCounter {
     type State = SlidingCounterState;
 
     fn limit(&self) -> Units {
-        self.limit
+        self.rate.amount()
     }
 
     fn fills(&self) -> u64 {
-        self.window.get()
+        self.rate.period().get()
     }
 
     fn fresh(&self) -> SlidingCounterState {
@@ -238,7 +226,7 @@ impl Algorithm for SlidingCounter {
     fn change(&self, next: &Self, state: &mut SlidingCounterState, now: Moment) {
         let reading = self.read(state, now);
         Self::set(state, &reading, now);
-        let (limit, to) = (self.limit.parts(), next.limit.parts());
+        let (limit, to) = (self.limit().parts(), next.limit().parts());
         if limit == to {
             // The limit is the same.
         } else if let Some((by, of)) = self.indebted(&reading, limit, to) {
@@ -249,7 +237,7 @@ impl Algorithm for SlidingCounter {
         } else {
             Self::scale(state, to, limit);
         }
-        if next.window != self.window {
+        if next.rate.period() != self.rate.period() {
             // The use counts as if it had just come, so that nothing bursts.
             state.current = state.current.saturating_add(state.previous);
             state.previous = 0;

@@ -6,7 +6,6 @@
 //! small limits whose exactness matters, such as log-ins.
 
 use std::collections::VecDeque;
-use std::num::NonZeroU64;
 
 use crate::algorithm::Algorithm;
 use crate::decision::{Decision, Reason, Standing};
@@ -19,8 +18,7 @@ use crate::window::nanos_until;
 /// A limit within any window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlidingLog {
-    limit: Units,
-    window: NonZeroU64,
+    rate: Rate,
 }
 
 /// Stored requests of one key.
@@ -49,16 +47,13 @@ struct Entries {
 impl SlidingLog {
     /// Creates a limit of the rate's amount within any of its periods.
     pub const fn new(rate: Rate) -> Self {
-        Self {
-            limit: rate.amount(),
-            window: rate.period(),
-        }
+        Self { rate }
     }
 
     /// Returns the time from which a request of `time` no longer counts.
     #[inline]
     fn end_of(&self, time: Moment) -> i128 {
-        i128::from(time.nanos()) + i128::from(self.window.get())
+        i128::from(time.nanos()) + i128::from(self.rate.period().get())
     }
 
     /// Returns the number of the oldest entries that no longer count.
@@ -84,13 +79,8 @@ impl SlidingLog {
     }
 
     fn stands(&self, used: u128, last: Option<Moment>, now: Moment) -> Standing {
-        Standing {
-            remaining: Units::from_parts(self.limit.parts().saturating_sub(used)),
-            debt: Units::from_parts(used.saturating_sub(self.limit.parts())),
-            reset: last.map_or_else(Default::default, |time| {
-                span(nanos_until(self.end_of(time), now))
-            }),
-        }
+        let reset = last.map_or(0, |time| nanos_until(self.end_of(time), now));
+        Standing::of_used(used, self.limit(), span(reset))
     }
 
     /// Returns the time until an excess above the limit is over.
@@ -109,24 +99,21 @@ impl SlidingLog {
     /// Returns the decision, and the number of entries that are over.
     fn decide(&self, state: &SlidingLogState, cost: Units, now: Moment) -> (Decision, usize) {
         let over = self.over(state, now);
-        if cost > self.limit {
+        if cost > self.limit() {
             return (Decision::Never(Reason::CostAboveLimit), over);
         }
         let used = Self::used(state, over).saturating_add(cost.parts());
-        if used > self.limit.parts() {
-            let excess = used - self.limit.parts();
+        if used > self.limit().parts() {
+            let excess = used - self.limit().parts();
             return (self.wait(state, over, excess, now), over);
         }
-        let last = if cost > Units::ZERO {
-            Some(now.max(state.at))
-        } else {
-            state.entries.times.back().copied()
+        let last = match cost {
+            Units::ZERO => state.entries.times.back().copied(),
+            _ => Some(now.max(state.at)),
         };
         let last = last.filter(|_| used > 0);
-        (
-            Decision::Allowed(self.stands(used, last, now).allowed()),
-            over,
-        )
+        let allowed = self.stands(used, last, now).allowed();
+        (Decision::Allowed(allowed), over)
     }
 
     /// Removes the entries that are over, before a change.
@@ -136,7 +123,7 @@ impl SlidingLog {
     }
 
     fn log(&self, state: &mut SlidingLogState, cost: Units) {
-        let most = usize::try_from(self.limit.floor()).unwrap_or(usize::MAX);
+        let most = usize::try_from(self.limit().floor()).unwrap_or(usize::MAX);
         state.entries.add(state.at, cost.parts(), most);
     }
 }
@@ -153,9 +140,8 @@ impl Entries {
     }
 
     fn add(&mut self, time: Moment, cost: u128, most: usize) {
-        if cost != ONE && self.costs.is_empty() {
-            let ones = self.times.iter().map(|_| ONE);
-            self.costs = ones.collect();
+        if cost != ONE {
+            self.list_costs();
         }
         if cost != ONE || !self.costs.is_empty() {
             self.costs.push_back(cost);
@@ -168,6 +154,13 @@ impl Entries {
         }
         self.times.push_back(time);
         self.sum = self.sum.saturating_add(cost);
+    }
+
+    /// Lists the costs, of which every one may have been 1.
+    fn list_costs(&mut self) {
+        if self.costs.is_empty() {
+            self.costs = self.times.iter().map(|_| ONE).collect();
+        }
     }
 
     /// Removes the oldest entries.
@@ -191,16 +184,13 @@ impl Entries {
     /// request passes before the rest ends. Only a refund can show the difference: the merged ones stay until the
     /// newest of them ends.
     fn merge_owed(&mut self, limit: u128) {
-        while self.times.len() > OWED_MAX
-            && self
-                .sum
-                .saturating_sub(self.cost(0).saturating_add(self.cost(1)))
-                > limit
-        {
+        while self.times.len() > OWED_MAX {
             let oldest = self.cost(0);
-            if self.costs.is_empty() {
-                self.costs = self.times.iter().map(|_| ONE).collect();
+            let both = oldest.saturating_add(self.cost(1));
+            if self.sum.saturating_sub(both) <= limit {
+                break;
             }
+            self.list_costs();
             self.times.pop_front();
             self.costs.pop_front();
             if let Some(cost) = self.costs.front_mut() {
@@ -241,11 +231,11 @@ impl Algorithm for SlidingLog {
     type State = SlidingLogState;
 
     fn limit(&self) -> Units {
-        self.limit
+        self.rate.amount()
     }
 
     fn fills(&self) -> u64 {
-        self.window.get()
+        self.rate.period().get()
     }
 
     fn fresh(&self) -> SlidingLogState {
@@ -278,7 +268,7 @@ impl Algorithm for SlidingLog {
         if cost > Units::ZERO {
             Self::prune(state, self.over(state, now), now);
             self.log(state, cost);
-            state.entries.merge_owed(self.limit.parts());
+            state.entries.merge_owed(self.limit().parts());
         }
     }
 
@@ -291,7 +281,7 @@ impl Algorithm for SlidingLog {
 
     fn change(&self, next: &Self, state: &mut SlidingLogState, now: Moment) {
         Self::prune(state, self.over(state, now), now);
-        let (limit, to) = (self.limit.parts(), next.limit.parts());
+        let (limit, to) = (self.limit().parts(), next.limit().parts());
         let (used, entries) = (state.entries.sum, &mut state.entries);
         if limit == to {
             // The limit is the same.

@@ -198,10 +198,7 @@ impl FromStr for Units {
     type Err = InvalidUnits;
 
     fn from_str(text: &str) -> Result<Self, InvalidUnits> {
-        let (negative, digits) = match text.strip_prefix('-') {
-            Some(digits) => (true, digits),
-            None => (false, text),
-        };
+        let digits = text.strip_prefix('-').unwrap_or(text);
         let (whole, places) = digits.split_once('.').unwrap_or((digits, "0"));
         let is_number = |it: &str| !it.is_empty() && it.bytes().all(|byte| byte.is_ascii_digit());
         if !is_number(whole) || !is_number(places) {
@@ -212,11 +209,10 @@ impl FromStr for Units {
         if places.len() > 9 {
             return Err(InvalidUnits::TooFine);
         }
-        let parts: u128 = format!("{places:0<9}")
-            .parse()
-            .map_err(|_| InvalidUnits::NotANumber)?;
+        let parts = format!("{places:0<9}").parse();
+        let parts: u128 = parts.map_err(|_| InvalidUnits::NotANumber)?;
         let units = u128::from(whole) * PARTS + parts;
-        match (negative, units) {
+        match (text.starts_with('-'), units) {
             (true, 1..) => Err(InvalidUnits::Negative),
             (_, units) if units > Self::MAX.0 => Err(InvalidUnits::TooLarge),
             (_, units) => Ok(Self(units)),

@@ -16,7 +16,7 @@ use std::num::NonZeroU64;
 use std::time::Duration;
 
 use crate::algorithm::Algorithm;
-use crate::decision::{Allowed, Decision, Standing};
+use crate::decision::{Decision, Standing};
 use crate::error::SettingsError;
 use crate::moment::{Moment, span};
 use crate::rate::Rate;
@@ -43,26 +43,22 @@ pub struct WarmUp {
 }
 
 /// Stored permits, and the time of the next start.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WarmUpState {
-    /// Drops that were stored then; `None` before the first operation, which means the largest number.
-    stored: Option<u128>,
-    /// Time at which all accepted work is done, in nanoseconds.
+    /// Drops that were stored then.
+    stored: u128,
+    /// Time at which all accepted work is done, in nanoseconds; [`NEVER_USED`] before the first operation.
     free: i128,
 }
+
+/// Start of a rest so long that the largest number of drops is stored.
+const NEVER_USED: i128 = i128::MIN;
 
 /// Upper bound of each number above, so that products fit.
 const DROPS_MAX: u128 = 1 << 100;
 
 /// Upper bound of times.
 const FOREVER: i128 = 1 << 120;
-
-/// Stored drops and the time of the next start, brought up to now.
-#[derive(Clone, Copy, Debug)]
-struct Reading {
-    stored: u128,
-    free: i128,
-}
 
 impl WarmUp {
     /// Creates a rate that is reached after the time `warm_up`, from a rate that is lower by `cold_factor`.
@@ -76,23 +72,17 @@ impl WarmUp {
         cold_factor: Units,
         wait_max: Duration,
     ) -> Result<Self, SettingsError> {
-        let period = rate.period();
-        if rate.amount() == Units::ZERO {
+        let size = rate.amount();
+        if size == Units::ZERO {
             return Err(SettingsError::RateIsZero { rate });
         }
         if cold_factor < Units::ONE {
             return Err(SettingsError::ColdFactor { cold_factor });
         }
-        let too_fine = SettingsError::TooFine {
-            size: rate.amount(),
-            rate,
-        };
-        let numbers = Self::exact(rate.amount(), period, warm_up.as_nanos(), cold_factor);
-        let warm_up = numbers.ok_or(too_fine)?;
-        Ok(Self {
-            wait_max: wait_max.as_nanos(),
-            ..warm_up
-        })
+        let exact = Self::exact(size, rate.period(), warm_up.as_nanos(), cold_factor);
+        let mut exact = exact.ok_or(SettingsError::TooFine { size, rate })?;
+        exact.wait_max = wait_max.as_nanos();
+        Ok(exact)
     }
 
     /// Computes exact settings. With the rate a/p parts per nanosecond and the cold factor f = k/one, a drop is
@@ -130,24 +120,19 @@ impl WarmUp {
         Units::from_parts(self.read(state, now).stored / self.part)
     }
 
-    fn read(&self, state: &WarmUpState, now: Moment) -> Reading {
+    /// Returns the state, brought up to now.
+    fn read(&self, state: &WarmUpState, now: Moment) -> WarmUpState {
         let now = i128::from(now.nanos());
-        let Some(stored) = state.stored else {
-            return Reading {
-                stored: self.full,
-                free: now,
-            };
-        };
-        let idle = u128::try_from(now - state.free).unwrap_or(0);
+        let idle = u128::try_from(now.saturating_sub(state.free)).unwrap_or(0);
         let came = self.refill.saturating_mul(idle);
-        Reading {
-            stored: stored.saturating_add(came).min(self.full),
+        WarmUpState {
+            stored: state.stored.saturating_add(came).min(self.full),
             free: state.free.max(now),
         }
     }
 
     /// Returns the time until the next start.
-    fn delay(reading: Reading, now: Moment) -> u128 {
+    fn delay(reading: WarmUpState, now: Moment) -> u128 {
         u128::try_from(reading.free - i128::from(now.nanos())).unwrap_or(0)
     }
 
@@ -172,44 +157,36 @@ impl WarmUp {
     }
 
     /// Returns the reading after a cost.
-    fn after(&self, reading: Reading, cost: Units) -> Reading {
+    fn after(&self, reading: WarmUpState, cost: Units) -> WarmUpState {
         let drops = cost.parts().saturating_mul(self.part);
         let nanos = i128::try_from(self.time_for(drops, reading.stored)).unwrap_or(FOREVER);
-        Reading {
+        WarmUpState {
             stored: reading.stored.saturating_sub(drops),
             free: reading.free.saturating_add(nanos).min(FOREVER),
         }
     }
 
-    fn set(state: &mut WarmUpState, reading: Reading) {
-        state.stored = Some(reading.stored);
-        state.free = reading.free;
-    }
-
     /// Returns the decision, and the reading after an acceptance.
-    fn decide(&self, state: &WarmUpState, cost: Units, now: Moment) -> (Decision, Reading) {
+    fn decide(&self, state: &WarmUpState, cost: Units, now: Moment) -> (Decision, WarmUpState) {
         let reading = self.read(state, now);
         let delay = Self::delay(reading, now);
         if delay > self.wait_max {
             return (Decision::After(span(delay - self.wait_max)), reading);
         }
         let after = self.after(reading, cost);
-        let allowed = Allowed {
-            remaining: self.remaining(after, now),
-            reset: span(Self::delay(after, now)),
-            delay: span(delay),
-            warn: false,
-        };
+        let mut allowed = self.stands(after, now).allowed();
+        allowed.delay = span(delay);
         (Decision::Allowed(allowed), after)
     }
 
-    /// Returns the largest amount if any cost passes, otherwise 0.
-    fn remaining(&self, reading: Reading, now: Moment) -> Units {
-        if Self::delay(reading, now) > self.wait_max {
-            Units::ZERO
-        } else {
-            Units::MAX
-        }
+    /// Returns the standing; the largest amount remains if any cost passes, otherwise 0.
+    fn stands(&self, reading: WarmUpState, now: Moment) -> Standing {
+        let delay = Self::delay(reading, now);
+        let remaining = match delay > self.wait_max {
+            true => Units::ZERO,
+            false => Units::MAX,
+        };
+        Standing::new(remaining, span(delay))
     }
 }
 
@@ -227,29 +204,26 @@ impl Algorithm for WarmUp {
 
     fn fresh(&self) -> WarmUpState {
         WarmUpState {
-            stored: None,
-            free: 0,
+            stored: 0,
+            free: NEVER_USED,
         }
     }
 
     fn take(&self, state: &mut WarmUpState, cost: Units, now: Moment) -> Decision {
         let (decision, after) = self.decide(state, cost, now);
         if decision.is_allowed() && cost > Units::ZERO {
-            Self::set(state, after);
+            *state = after;
         }
         decision
     }
 
     fn standing(&self, state: &WarmUpState, now: Moment) -> Standing {
-        let reading = self.read(state, now);
-        let reset = span(Self::delay(reading, now));
-        Standing::new(self.remaining(reading, now), reset)
+        self.stands(self.read(state, now), now)
     }
 
     fn charge(&self, state: &mut WarmUpState, cost: Units, now: Moment) {
         if cost > Units::ZERO {
-            let reading = self.read(state, now);
-            Self::set(state, self.after(reading, cost));
+            *state = self.after(self.read(state, now), cost);
         }
     }
 
@@ -258,25 +232,21 @@ impl Algorithm for WarmUp {
         if cost == Units::ZERO {
             return;
         }
-        let mut reading = self.read(state, now);
+        *state = self.read(state, now);
         let drops = cost.parts().saturating_mul(self.part);
         let nanos = i128::try_from(drops / self.fresh).unwrap_or(FOREVER);
         // Not before now.
-        reading.free = reading
-            .free
-            .saturating_sub(nanos)
-            .max(i128::from(now.nanos()));
-        Self::set(state, reading);
+        let back = state.free.saturating_sub(nanos);
+        state.free = back.max(i128::from(now.nanos()));
     }
 
     /// Keeps the ratio of the stored permits, and the promised starts.
     fn change(&self, next: &Self, state: &mut WarmUpState, now: Moment) {
-        if state.stored.is_none() {
+        if state.free == NEVER_USED {
             return;
         }
-        let mut reading = self.read(state, now);
-        reading.stored = scaled(reading.stored, next.full, self.full);
-        Self::set(state, reading);
+        *state = self.read(state, now);
+        state.stored = scaled(state.stored, next.full, self.full);
     }
 
     fn is_fresh(&self, state: &WarmUpState, now: Moment) -> bool {

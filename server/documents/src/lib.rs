@@ -28,6 +28,8 @@ mod places;
 mod problem;
 mod reader;
 #[cfg(feature = "warnings")]
+mod template_status;
+#[cfg(feature = "warnings")]
 pub mod warnings;
 
 use doorward_engine::templates::Templates;
@@ -36,6 +38,8 @@ pub use duration::{DurationError, parse_duration, parse_duration_within};
 pub use kind::Kind;
 pub use places::{Located, TemplatePlaces};
 pub use problem::{DocumentError, PROBLEMS_SHOWN_MAX, Problem};
+#[cfg(feature = "warnings")]
+pub use template_status::template_status;
 
 use crate::reader::TemplateReader;
 

@@ -6,16 +6,13 @@
 use std::time::Duration;
 
 use doorward::rules::{Outcome, Tally};
-use doorward_engine::amount::Amount;
-use doorward_engine::claims::Subclients;
 use doorward_engine::messages::{Conflict, LeaseSnapshot, ResourceSnapshot, UpstreamSnapshot};
 use doorward_engine::node::child_servers::ChildServer;
 use doorward_engine::node::mastership::Learning;
-use doorward_engine::templates::Template;
 use doorward_engine::time::Time;
 use doorward_proto::admin::v1::{
     ChildServerStatus, ChildStatus, ConflictStatus, EtcdStatus, LeaseStatus, OwnLeaseStatus,
-    ParentStatus, ResourceStatus, RuleDecisions, RulesStatus, States, TemplateStatus,
+    ParentStatus, ResourceStatus, RuleDecisions, RulesStatus, States,
 };
 
 use crate::clock;
@@ -67,25 +64,6 @@ fn own_lease(resource: &ResourceSnapshot, lease: &UpstreamSnapshot) -> OwnLeaseS
         is_in_flight: lease.in_flight,
         refusal: lease.refused.map(refusal),
         parent_learning_remaining_ms: lease.learning_remaining.map(millis),
-    }
-}
-
-/// Returns a template in force.
-pub(super) fn template(template: &Template) -> TemplateStatus {
-    let algorithm = &template.algorithm;
-    TemplateStatus {
-        identifier_glob: template.identifier_glob.clone(),
-        capacity: template.capacity.get(),
-        safe_capacity: template.safe_capacity.map(f64::from),
-        wants_max: template.holder_bounds.wants_max.map(Amount::get),
-        subclients_max: template.holder_bounds.subclients_max.map(Subclients::get),
-        share_floor: template.share_floor.map(Amount::get),
-        description: template.description.clone(),
-        kind: algorithm.kind.as_str().to_owned(),
-        lease_length_ms: millis(algorithm.lease_length),
-        refresh_interval_ms: millis(algorithm.refresh_interval),
-        learning_mode_duration_ms: millis(algorithm.learning_mode_duration),
-        parameters: algorithm.parameters().into_iter().collect(),
     }
 }
 

@@ -55,9 +55,8 @@ impl MasterCaller {
             };
             let request = ListInstancesRequest { token };
             let ask = async |channel: Channel| {
-                RulesClient::new(channel)
-                    .list_instances(request.clone())
-                    .await
+                let mut rules = RulesClient::new(channel);
+                rules.list_instances(request.clone()).await
             };
             let page = self.ask_once(server, server.as_str(), &ask).await?;
             instances.extend(page.instances);

@@ -132,12 +132,9 @@ impl Measured {
         let span = now.since(since).as_secs_f64();
         let before = std::mem::replace(&mut self.reading, reading);
         let larger = before.with(reading, f64::max);
-        self.total = Amounts {
-            used: reading.used,
-            ..self
-                .total
-                .with(larger, |total, amount| total + amount * span)
-        };
+        let total = self.total;
+        self.total = total.with(larger, |total, amount| total + amount * span);
+        self.total.used = reading.used;
         self.window.push_back((now, self.total));
         let is_old = |entry: &(Time, Amounts)| now.since(entry.0) >= WINDOW;
         while self.window.get(1).is_some_and(is_old) {

@@ -173,9 +173,8 @@ fn tree(scene: &Scene<'_>, width: usize) -> Vec<String> {
         format!("{name}{page}{wants}{has}{granted:>AMOUNT$}{used}  {bar}")
     };
     let rows = figures.outline.lines().into_iter().map(row);
-    std::iter::once(header.dim().to_string())
-        .chain(rows)
-        .collect()
+    let header = std::iter::once(header.dim().to_string());
+    header.chain(rows).collect()
 }
 
 /// Returns the bar of a part, `room` cells long for `most`.

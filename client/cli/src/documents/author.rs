@@ -37,9 +37,8 @@ fn line(flag: &str, text: Option<&str>) -> Result<Option<String>> {
 }
 
 fn user_at_host() -> String {
-    let user = ["USER", "LOGNAME", "USERNAME"]
-        .iter()
-        .find_map(|name| std::env::var(name).ok().filter(|user| !user.is_empty()));
+    let set = |name| std::env::var(name).ok().filter(|user| !user.is_empty());
+    let user = ["USER", "LOGNAME", "USERNAME"].into_iter().find_map(set);
     let user = user.unwrap_or_else(|| "unknown".to_owned());
     let host = gethostname::gethostname();
     let name = format!("{user}@{}", host.to_string_lossy());

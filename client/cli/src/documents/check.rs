@@ -57,8 +57,7 @@ pub(crate) async fn files<K: Shown>(
             continue;
         }
         let change = Change {
-            name: &document.name,
-            text: document.text(),
+            document: &document,
             new,
             old: old.as_ref(),
             store: store.as_ref(),
@@ -83,8 +82,7 @@ pub(super) async fn in_force<K: Shown>(store: &Store<'_>) -> Result {
     let document = store.in_force::<K>().await?;
     let then = format!(": servers keep the {}s they had", K::NOUN);
     let change = Change {
-        name: &document.name,
-        text: document.text(),
+        document: &document,
         new: document.valid(&then)?,
         old: None,
         store: Some(store),
@@ -119,7 +117,7 @@ async fn former<'a, K: Kind>(
 
 /// Prints the parts of a document, and the warnings.
 async fn print<K: Shown>(common: &Common, change: Change<'_, K>) -> Result<Effect> {
-    let (name, new, noun) = (change.name, change.new, K::NOUN);
+    let (name, new, noun) = (&change.document.name, change.new, K::NOUN);
     let changes = |old: &K| !K::changes(old, new).is_empty();
     let asks = K::IS_LEASED && change.old.is_some_and(changes);
     let effect = K::effect(change, asks).await?;

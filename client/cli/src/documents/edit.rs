@@ -70,10 +70,8 @@ struct Session<'a> {
 impl Session<'_> {
     async fn edit<K: Shown>(&mut self, mut seen: Standing<K>) -> Result {
         let mut text = self.start.clone();
-        let mut problems = seen
-            .document
-            .as_ref()
-            .map_or_else(Vec::new, Document::problems);
+        let document = seen.document.as_ref();
+        let mut problems = document.map_or_else(Vec::new, Document::problems);
         loop {
             let edited = self.round(&text, &problems)?;
             if edited.trim().is_empty() || edited == self.start {

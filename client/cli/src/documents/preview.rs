@@ -41,8 +41,7 @@ impl<'a, K: Shown> Preview<'a, K> {
             },
             Some(is) => {
                 let change = Change {
-                    name: &new.name,
-                    text: new.text(),
+                    document: new,
                     new: is,
                     old: was.filter(|_| old.is_some()),
                     store: Some(store),

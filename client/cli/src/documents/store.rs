@@ -136,10 +136,8 @@ impl<'a> Store<'a> {
     /// out.
     pub(crate) async fn versions(&self, numbers: &[u64]) -> Result<Vec<Recorded>> {
         let Kept::Etcd { config, keys } = &self.kept else {
-            let problem = format!(
-                "{} is not in etcd, and only etcd keeps a history: use the history in git",
-                self.name
-            );
+            let how = "only etcd keeps a history: use the history in git";
+            let problem = format!("{} is not in etcd, and {how}", self.name);
             return Err(Failure::Usage(problem));
         };
         let mut versions = Vec::new();
@@ -158,11 +156,9 @@ impl<'a> Store<'a> {
                 "there is no revision {number} of {name}; history lists those there are"
             )));
         };
-        recorded.version.map_err(|problem| {
-            Failure::No(format!(
-                "revision {number} of {name} cannot be used: {problem}"
-            ))
-        })
+        let refused = format!("revision {number} of {name} cannot be used");
+        let version = recorded.version;
+        version.map_err(|problem| Failure::No(format!("{refused}: {problem}")))
     }
 
     /// Writes, unless the document has changed since `seen` was read.

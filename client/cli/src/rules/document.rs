@@ -55,7 +55,7 @@ impl Shown for RuleDocument {
         let old = change.old.map(paths).unwrap_or_default();
         let are_gone = !old.is_empty() && old.is_disjoint(&paths(change.new));
         let message = "warning: no rule of those in force stays";
-        let gone = are_gone.then(|| format!("{}: {message}", change.name));
+        let gone = are_gone.then(|| format!("{}: {message}", change.document.name));
         let own = change.store.and_then(Store::file);
         let clash = own.and_then(|own| change.new.clash_beside(own));
         let of_rules = change.new.0.warnings().into_iter();

@@ -54,10 +54,8 @@ pub(crate) async fn run(common: &Common, at: Option<&DocumentPlace>, flags: &Try
 
 /// Tells of entries that no rule asks for: perhaps their key is misspelt.
 fn note_unknown_keys(rules: &Rules, domain: &str, requests: &[TriedRequest]) -> Result {
-    let keys: BTreeSet<_> = requests
-        .iter()
-        .flat_map(TriedRequest::written_keys)
-        .collect();
+    let keys = requests.iter().flat_map(TriedRequest::written_keys);
+    let keys: BTreeSet<_> = keys.collect();
     let is_known = |key: &str| rules.key_paths(domain).flatten().any(|known| known == key);
     for key in keys.into_iter().filter(|key| !is_known(key)) {
         writeln!(output::stderr(), "note: no rule has the key {key}")?;
@@ -105,9 +103,8 @@ impl Answer<'_> {
         let levels = self.decision.rule().into_iter().flat_map(|it| &it.levels);
         let lacks = levels.filter(|(key, _)| self.request.value(key).is_none());
         let lacks = lacks.map(|(key, _)| format!(", {key} missing"));
-        iter::once(self.decision.why.to_string())
-            .chain(lacks)
-            .collect()
+        let why = iter::once(self.decision.why.to_string());
+        why.chain(lacks).collect()
     }
 
     fn json(&self) -> serde_json::Value {

@@ -97,10 +97,8 @@ pub(super) fn write_line(out: &mut Out<impl Write>, limits: &[LimitStatus]) -> i
         named.push(format!("{left} more"));
     }
     let (limits, named) = (out.paint(*tone, "limits"), named.join("; "));
-    writeln!(
-        out,
-        "{limits}: {named} (refusals since the start); doorward status --limits lists all"
-    )
+    let all = "doorward status --limits lists all";
+    writeln!(out, "{limits}: {named} (refusals since the start); {all}")
 }
 
 #[cfg(test)]

@@ -11,9 +11,8 @@ use doorward_pages::terminal::Tone;
 /// A line of all of them.
 pub(super) fn write_line(out: &mut Out<impl Write>, states: &States) -> io::Result<()> {
     let parts = states.listed().into_iter();
-    let mut parts: Vec<_> = parts
-        .map(|(what, state)| format!("{what} {}", line(&state)))
-        .collect();
+    let parts = parts.map(|(what, state)| format!("{what} {}", line(&state)));
+    let mut parts: Vec<_> = parts.collect();
     if states.child_streams.values().all(|count| *count == 0) {
         parts.push("no child streams".to_owned());
     }

@@ -38,10 +38,8 @@ pub(super) fn write_parent(out: &mut Out<impl Write>, status: &Status) -> io::Re
     }
     if status.is_in_cycle {
         let cycle = out.paint(Tone::Bad, "this node is its OWN ANCESTOR");
-        writeln!(
-            out,
-            "{cycle}, and leases nothing: check --node and --parent of the servers above it"
-        )?;
+        let advice = "check --node and --parent of the servers above it";
+        writeln!(out, "{cycle}, and leases nothing: {advice}")?;
     }
     Ok(())
 }

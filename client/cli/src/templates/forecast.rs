@@ -27,8 +27,9 @@ const UNNAMED_MAX: usize = 3;
 
 /// Warns, and asks a server for the plan.
 pub(super) async fn effect(change: Change<'_, Located>, asks: bool) -> io::Result<Effect> {
+    let text = change.document.text();
     let plan = match change.store {
-        Some(store) if asks => Some(plan::ask(store.common, &change.text, change.search).await),
+        Some(store) if asks => Some(plan::ask(store.common, &text, change.search).await),
         _ => None,
     };
     let truth = match (change.store, &plan) {
@@ -55,7 +56,7 @@ pub(super) async fn effect(change: Change<'_, Located>, asks: bool) -> io::Resul
         unknown: unknown.as_deref(),
         was_in_force: change.was_in_force,
     };
-    let mut effect = warned(change.name, &warnings(change.new, &before));
+    let mut effect = warned(&change.document.name, &warnings(change.new, &before));
     let mut out = output::buffer();
     if let Some(truth) = &truth {
         effect.refusal = Some(refusal(truth));
@@ -157,10 +158,8 @@ fn write_plan(out: &mut Out<impl Write>, planned: &Planned, search: &Search) -> 
     }
     let more = plan.resources.len().saturating_sub(NAMED_MAX);
     if more > 0 {
-        writeln!(
-            out,
-            "  and {more} more that are affected; diff --resource ID shows one"
-        )?;
+        let how = "diff --resource ID shows one";
+        writeln!(out, "  and {more} more that are affected; {how}")?;
     }
     match plan.unchanged {
         0 => Ok(()),

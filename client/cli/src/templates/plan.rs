@@ -36,11 +36,8 @@ pub(super) fn elsewhere(node: &str, source: &str, store: &Store<'_>) -> Option<S
         [own, other] => own == other,
     };
     let planner = planner(node, source);
-    (!is_same).then(|| {
-        format!(
-            "{planner} does not read {place}: a change here changes nothing there. Change {source}"
-        )
-    })
+    let so = "a change here changes nothing there";
+    (!is_same).then(|| format!("{planner} does not read {place}: {so}. Change {source}"))
 }
 
 /// Plan of a change for all resources in use.

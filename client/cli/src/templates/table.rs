@@ -2,10 +2,9 @@
 
 use doorward_engine::amount::Amount;
 use doorward_engine::claims::Subclients;
-use doorward_engine::templates::{Template, Templates};
+use doorward_engine::templates::Templates;
 use doorward_pages::terminal::{Column, Palette, Table, cell};
 use doorward_proto::admin::v1::TemplateStatus;
-use doorward_session::time::millis;
 use serde_json::{Value, json};
 
 use crate::granted::{number, span, strong};
@@ -26,22 +25,6 @@ const COLUMNS: &[Column<TemplateStatus>] = &[
 /// Returns a table with a line for each template.
 pub(crate) fn of(templates: &[TemplateStatus], palette: Palette) -> Table {
     Table::of(COLUMNS, 2..7, templates, palette)
-}
-
-/// Returns what a table shows of a template.
-pub(super) fn shown(template: &Template) -> TemplateStatus {
-    let algorithm = &template.algorithm;
-    TemplateStatus {
-        identifier_glob: template.identifier_glob.clone(),
-        kind: algorithm.kind.to_string(),
-        capacity: template.capacity.get(),
-        wants_max: template.holder_bounds.wants_max.map(Amount::get),
-        safe_capacity: template.safe_capacity.map(f64::from),
-        lease_length_ms: millis(algorithm.lease_length),
-        refresh_interval_ms: millis(algorithm.refresh_interval),
-        learning_mode_duration_ms: millis(algorithm.learning_mode_duration),
-        ..TemplateStatus::default()
-    }
 }
 
 /// Returns the templates for programs. Its field names are an interface.

@@ -109,14 +109,8 @@ impl<'a> Printer<'a> {
 
 fn printed(resource: &Resource, holding: &Holding) -> Printed {
     let problem = resource.problem().as_ref().map(std::mem::discriminant);
-    let (capacity, source) = (holding.capacity, holding.source);
-    (
-        capacity,
-        source,
-        holding.limited_by,
-        resource.wants(),
-        problem,
-    )
+    let (capacity, source, limited_by) = (holding.capacity, holding.source, holding.limited_by);
+    (capacity, source, limited_by, resource.wants(), problem)
 }
 
 /// Returns the reason for the capacity, its end, and the problem.

@@ -33,11 +33,8 @@ pub(crate) async fn by_etcd(
         query => format!("?{query}"),
     };
     let address = format!("etcd://{endpoints}/{group}{query}");
-    let node = NodeAddress::parse(&address);
-    let placed = node.and_then(|node| node.place(None));
-    let etcd = placed
-        .map_err(|it| JoinError::BadEtcd(it.to_string()))?
-        .etcd;
+    let place = NodeAddress::parse(&address).and_then(|node| node.place(None));
+    let place = place.map_err(|it| JoinError::BadEtcd(it.to_string()))?;
     let own = match own {
         Some(own) => own,
         None => own_address(&endpoints).await.ok_or_else(|| {
@@ -51,8 +48,8 @@ pub(crate) async fn by_etcd(
         listen: SocketAddr::new(own, 0).into(),
         bounds: LimitFlags::default().of_door(FILES),
         election: Some(ElectionConfig {
-            etcd: (*etcd.config).clone(),
-            prefix: etcd.prefix,
+            etcd: (*place.etcd.config).clone(),
+            prefix: place.etcd.prefix,
             ttl: TTL,
         }),
         ..ServerConfig::default()
