@@ -230,9 +230,8 @@ impl Watched {
         self.waits.clear();
         let capacity = self.capacity();
         for (standing, account) in self.standings.iter().zip(self.accounts.iter()) {
-            self.sums
-                .capped
-                .add(amount(standing.wish.wants.min(capacity)));
+            let capped = amount(standing.wish.wants.min(capacity));
+            self.sums.capped.add(capped);
             let missing = standing.missing(&self.algorithm, capacity);
             self.waits.replace(account.wait, Amount::ZERO, missing);
         }

@@ -5,25 +5,14 @@ use std::time::Duration;
 use doorward_engine::time::Time;
 
 /// Clock of one process, relative to the time of the world.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct LocalClock {
     /// World time from which `shown` and `speed` hold.
     since: Time,
     /// Time shown at `since`.
     shown: Time,
-    /// Speed from then on.
-    speed: f64,
-}
-
-/// Clock that shows the time of the world.
-impl Default for LocalClock {
-    fn default() -> Self {
-        Self {
-            since: Time::ZERO,
-            shown: Time::ZERO,
-            speed: 1.0,
-        }
-    }
+    /// Speed from then on, unless it is exactly 1.
+    speed: Option<f64>,
 }
 
 impl LocalClock {
@@ -35,10 +24,10 @@ impl LocalClock {
     /// Returns the time of the world at which the clock shows `shown`, or very soon after.
     pub(crate) fn when(&self, shown: Time) -> Time {
         let ahead = shown.since(self.shown);
-        let mut when = self.since + scaled(ahead, 1.0 / self.speed);
+        let mut when = self.since + scaled(ahead, self.speed.map(f64::recip));
         // Rounding must not wake a process before its time, again and again.
         if self.shows(when) < shown {
-            when = when + Duration::from_nanos(1) + scaled(shown.since(self.shows(when)), 1.0);
+            when = when + Duration::from_nanos(1) + shown.since(self.shows(when));
         }
         when
     }
@@ -48,20 +37,19 @@ impl LocalClock {
         *self = Self {
             since: now,
             shown: self.shows(now),
-            speed,
+            speed: Some(speed).filter(|speed| *speed != 1.0),
         };
     }
 
     /// Jumps ahead.
     pub(crate) fn jump(&mut self, by: Duration, now: Time) {
-        self.run_at(self.speed, now);
+        self.run_at(self.speed.unwrap_or(1.0), now);
         self.shown = self.shown + by;
     }
 }
 
-fn scaled(span: Duration, by: f64) -> Duration {
-    // Untouched clocks run at exactly 1.
-    if by == 1.0 { span } else { span.mul_f64(by) }
+fn scaled(span: Duration, by: Option<f64>) -> Duration {
+    by.map_or(span, |by| span.mul_f64(by))
 }
 
 #[cfg(test)]

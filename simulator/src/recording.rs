@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 pub use client_spread::{ClientSpread, Percentiles};
-pub use mark::{Mark, MarkKind, Nature};
+pub use mark::{Mark, MarkKind};
 
 /// Largest number of clients of a resource whose figures are recorded by name.
 pub const CLIENT_FIGURES_MAX: usize = 1_000;

@@ -5,9 +5,8 @@
 
 use doorward_engine::time::Time;
 
-use crate::checker::extreme::Extreme;
 use crate::checker::ideal::Ideal;
-use crate::checker::{ClientStanding, ROUNDING, Watched, convergence};
+use crate::checker::{ClientStanding, Extreme, ROUNDING, Watched, convergence};
 use crate::recording::part;
 
 /// Distances from the ideal since the run has settled.

@@ -39,18 +39,15 @@ pub enum Ideal {
 
 impl Ideal {
     /// Computes the ideal for these wishes.
-    pub fn of<W>(algorithm: &Algorithm, capacity: f64, wishes: W) -> Self
-    where
-        W: Iterator<Item = Wish> + Clone,
-    {
+    pub fn of(by: &Algorithm, capacity: f64, wishes: impl Iterator<Item = Wish> + Clone) -> Self {
         let wants = wishes.clone().map(|wish| wish.wants);
-        match algorithm.kind {
+        match by.kind {
             AlgorithmKind::NoAlgorithm => Self::All,
             AlgorithmKind::Static => Self::Level(capacity),
             _ if wants.clone().sum::<f64>() <= capacity => Self::All,
             AlgorithmKind::FairShare | AlgorithmKind::Budget => Self::Level(level(capacity, wants)),
             AlgorithmKind::ProportionalShare => proportional(capacity, wants),
-            AlgorithmKind::PriorityBands => bands(algorithm, capacity, wishes),
+            AlgorithmKind::PriorityBands => bands(by, capacity, wishes),
         }
     }
 
@@ -107,16 +104,13 @@ fn proportional(capacity: f64, wants: impl Iterator<Item = f64> + Clone) -> Idea
 }
 
 /// Gives every priority its minimum share, and the rest from the highest priority down.
-fn bands<W>(algorithm: &Algorithm, capacity: f64, wishes: W) -> Ideal
-where
-    W: Iterator<Item = Wish> + Clone,
-{
+fn bands(by: &Algorithm, capacity: f64, wishes: impl Iterator<Item = Wish> + Clone) -> Ideal {
     let mut wanted: BTreeMap<i64, f64> = BTreeMap::new();
     for wish in wishes.clone() {
         *wanted.entry(wish.priority).or_default() += wish.wants;
     }
     let sure = |priority: i64, wanted: f64| {
-        let part = algorithm.min_shares.get(&priority).copied().unwrap_or(0.0);
+        let part = by.min_shares.get(&priority).copied().unwrap_or(0.0);
         wanted.min(part * capacity)
     };
     let all_sure = wanted.iter().rev().map(|(p, wanted)| sure(*p, *wanted));

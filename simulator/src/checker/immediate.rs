@@ -12,8 +12,7 @@ use std::time::Duration;
 
 use doorward_engine::time::Time;
 
-use crate::checker::extreme::Extreme;
-use crate::checker::{ROUNDING, Watched};
+use crate::checker::{Extreme, ROUNDING, Watched};
 use crate::recording::part;
 
 /// Present span.

@@ -9,8 +9,7 @@ use doorward_engine::exact_sum::ExactSum;
 use doorward_engine::templates::Algorithm;
 use doorward_engine::time::Time;
 
-use crate::checker::extreme::Extreme;
-use crate::checker::{ROUNDING, Watched};
+use crate::checker::{Extreme, ROUNDING, Watched};
 use crate::numbered::Numbered;
 use crate::recording::part;
 

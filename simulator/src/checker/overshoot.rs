@@ -15,8 +15,7 @@ use std::time::Duration;
 use doorward_engine::templates::{Algorithm, AlgorithmKind, Shrink, Template};
 use doorward_engine::time::Time;
 
-use crate::checker::ROUNDING;
-use crate::checker::extreme::Extreme;
+use crate::checker::{Extreme, ROUNDING};
 use crate::local_clock::LocalClock;
 use crate::recording::part;
 
@@ -164,10 +163,8 @@ impl Overshoot {
 
     /// Returns whether the servers account for everything that may be in use.
     pub(super) fn is_accounted(&self, now: Time) -> bool {
-        let was_free = self
-            .former
-            .is_some_and(|(from, until)| from.is_infinite() && self.clock.shows(now) <= until);
-        self.total == Total::Promised && !was_free
+        // While grants from before a total may be in use, any amount is allowed.
+        self.total == Total::Promised && self.allowed(now).is_finite()
     }
 
     /// Checks the sum of all leases, and of use without a lease.

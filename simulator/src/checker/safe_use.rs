@@ -17,8 +17,7 @@ use doorward_engine::amount::Amount;
 use doorward_engine::exact_sum::ExactSum;
 use doorward_engine::time::Time;
 
-use crate::checker::extreme::Extreme;
-use crate::checker::{Watched, amount};
+use crate::checker::{Extreme, Watched, amount};
 use crate::numbered::Numbered;
 
 /// Time until all servers know that a client joined: a few rounds, and the messages between the

@@ -12,8 +12,7 @@ use doorward_engine::exact_sum::ExactSum;
 use doorward_engine::templates::{Algorithm, AlgorithmKind};
 use doorward_engine::time::Time;
 
-use crate::checker::extreme::Extreme;
-use crate::checker::{ROUNDING, Watched};
+use crate::checker::{Extreme, ROUNDING, Watched};
 
 #[derive(Debug, Default)]
 struct Band {

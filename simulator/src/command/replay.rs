@@ -8,7 +8,7 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{anyhow, bail};
+use anyhow::{Context, anyhow, bail};
 use doorward_documents::parse_bytes;
 use doorward_engine::id::ResourceId;
 use doorward_engine::templates::{Template, Templates};
@@ -70,8 +70,8 @@ fn file(flags: &ReplayFlags) -> anyhow::Result<Value> {
 /// Returns the template that applies and the resource that clients ask for.
 fn templates(flags: &ReplayFlags) -> anyhow::Result<(Templates, ResourceId)> {
     let file = flags.templates.display().to_string();
-    let bytes =
-        fs::read(&flags.templates).map_err(|cause| anyhow!("{file}: cannot be read: {cause}"))?;
+    let bytes = fs::read(&flags.templates);
+    let bytes = bytes.with_context(|| format!("{file}: cannot be read"))?;
     let all = parse_bytes(&bytes, &file);
     let all = all.map_err(|error| anyhow!("the templates are invalid\n{error}"))?;
     let resource = match &flags.resource {

@@ -49,15 +49,11 @@ pub(super) fn draw(draft: &mut Draft, chance: &mut Chance) {
 
 fn spec(resource: &str, kind: AlgorithmKind, draft: &Draft, chance: &mut Chance) -> TemplateSpec {
     // With shorter leases, one may expire under way on slow links.
-    let lease = match draft.quality {
-        Quality::Quick => chance.pick([10, 20, 60]),
-        Quality::Usual | Quality::Bad => chance.pick([20, 20, 30, 60]),
+    let (lease, refreshes) = match draft.quality {
+        Quality::Quick => (chance.pick([10, 20, 60]), chance.pick([3, 4, 8])),
+        _ => (chance.pick([20, 20, 30, 60]), chance.pick([4, 8, 20])),
     };
     let lease = Duration::from_secs(lease);
-    let refresh = match draft.quality {
-        Quality::Quick => lease / chance.pick([3, 4, 8]),
-        Quality::Usual | Quality::Bad => lease / chance.pick([4, 8, 20]),
-    };
     let capacity = chance.pick([1.0, 77.7, 100.0, 100.0, 1e6]);
     let bands = ("min_share.0".to_owned(), Some("0.2".to_owned()));
     let bands = Some(bands).filter(|_| kind == PriorityBands);
@@ -66,7 +62,7 @@ fn spec(resource: &str, kind: AlgorithmKind, draft: &Draft, chance: &mut Chance)
         capacity: Some(capacity),
         kind: Some(kind),
         lease_length: Some(lease),
-        refresh_interval: Some(refresh.max(Duration::from_secs(1))),
+        refresh_interval: Some((lease / refreshes).max(Duration::from_secs(1))),
         parameters: bands.into_iter().collect(),
         ..TemplateSpec::default()
     }
@@ -106,10 +102,12 @@ fn edited(draft: &Draft, chance: &mut Chance, lengths: bool) -> Vec<TemplateSpec
         spec.capacity = spec.capacity.map(|capacity| capacity * factor);
         if lengths && chance.happens(0.5) {
             let lease = Duration::from_secs(chance.pick([20, 30, 45, 90]));
-            let refresh = match draft.quality {
-                Quality::Quick => lease / chance.pick([20, 8, 3]),
-                Quality::Usual | Quality::Bad => lease / chance.pick([20, 8, 4]),
+            let fewest = if draft.quality == Quality::Quick {
+                3
+            } else {
+                4
             };
+            let refresh = lease / chance.pick([20, 8, fewest]);
             (spec.lease_length, spec.refresh_interval) = (Some(lease), Some(refresh));
         }
     }

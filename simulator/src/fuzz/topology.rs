@@ -3,8 +3,7 @@
 
 use crate::chance::Chance;
 use crate::fuzz::draft::Draft;
-use crate::scenario::Node;
-use crate::scenario::nodes::listed;
+use crate::scenario::nodes::{Node, listed};
 
 /// Maximum number of nodes in a deep tree.
 const NODES_MAX: usize = 12;

@@ -60,25 +60,13 @@ named! {
     }
 }
 
-/// Nature of an event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Nature {
-    /// Something goes wrong.
-    Fault,
-    /// All faults are over.
-    Heal,
-    /// An intended change: of demand, of templates, of a master.
-    Change,
-}
-
 impl MarkKind {
-    /// Returns the nature of events of this kind.
-    pub const fn nature(self) -> Nature {
+    /// Returns the nature of events of this kind: `change` is an intended one.
+    pub const fn nature(self) -> &'static str {
         match self {
-            Self::Elect | Self::Edit | Self::Demand | Self::Leave | Self::Close => Nature::Change,
-            Self::Heal => Nature::Heal,
-            _ => Nature::Fault,
+            Self::Elect | Self::Edit | Self::Demand | Self::Leave | Self::Close => "change",
+            Self::Heal => "heal",
+            _ => "fault",
         }
     }
 }

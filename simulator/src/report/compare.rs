@@ -91,31 +91,29 @@ impl Spread {
 /// A figure of both sides.
 struct ComparedFigure {
     figure: &'static Figure,
-    a: Spread,
-    b: Spread,
+    /// A and B.
+    sides: [Spread; 2],
     /// The better side, if the difference counts.
     better: &'static str,
 }
 
 impl ComparedFigure {
-    fn of(figure: &'static Figure, resource: &str, a: &Side, b: &Side) -> Self {
-        let values = |side: &Side| -> Vec<f64> {
+    fn of(figure: &'static Figure, resource: &str, sides: [&Side; 2]) -> Self {
+        let values = sides.map(|side| {
             let all = side.runs.iter().flat_map(|run| &run.resources);
             let all = all.filter(|it| it.resource == resource);
-            all.map(|it| figure.of(&values(it))).collect()
+            all.map(|it| figure.of(&values(it))).collect::<Vec<_>>()
+        });
+        let cost = |values: &Vec<f64>| Spread::of(values.iter().filter_map(|it| figure.cost(*it)));
+        let better = match values.each_ref().map(cost) {
+            [a, b] if a.is_below(b) => "A",
+            [a, b] if b.is_below(a) => "B",
+            _ => "",
         };
-        let (a, b) = (values(a), values(b));
-        let cost = |values: &[f64]| Spread::of(values.iter().filter_map(|it| figure.cost(*it)));
-        let (cost_a, cost_b) = (cost(&a), cost(&b));
-        let better = match () {
-            () if cost_a.is_below(cost_b) => "A",
-            () if cost_b.is_below(cost_a) => "B",
-            () => "",
-        };
+        let sides = values.map(|values| Spread::of(values.into_iter()));
         Self {
             figure,
-            a: Spread::of(a.into_iter()),
-            b: Spread::of(b.into_iter()),
+            sides,
             better,
         }
     }
@@ -133,9 +131,9 @@ fn tables(a: &Side, b: &Side) -> Vec<Rows> {
     let others = ids(b);
     let both = ids(a).into_iter().filter(|id| others.contains(id));
     let tables = both.flat_map(|id| {
-        let figures = FIGURES.iter().map(|it| ComparedFigure::of(it, &id, a, b));
-        let waits = WAITS.iter().map(|it| ComparedFigure::of(it, &id, a, b));
-        let waits = waits.filter(|row| is_shown(row.a.most) || is_shown(row.b.most));
+        let figures = FIGURES.iter().map(|it| ComparedFigure::of(it, &id, [a, b]));
+        let waits = WAITS.iter().map(|it| ComparedFigure::of(it, &id, [a, b]));
+        let waits = waits.filter(|row| row.sides.iter().any(|side| is_shown(side.most)));
         let lost_to = ("points lost to".to_owned(), waits.collect::<Vec<_>>());
         [(printable(&id), figures.collect()), lost_to]
     });
@@ -219,14 +217,15 @@ fn write_figures(to: &mut Terminal<'_>, rows: &Rows, is_many: bool) -> io::Resul
             _ => Tone::Plain,
         };
         let mut cells = vec![palette.cell(Tone::Quiet, row.figure.name)];
-        for (side, spread) in [("A", row.a), ("B", row.b)] {
+        for (side, spread) in ["A", "B"].into_iter().zip(row.sides) {
             cells.push(palette.cell(tone(side), unit.show(spread.median)));
             if is_many {
                 cells.push(palette.cell(Tone::Quiet, spread.show_range(unit)));
             }
         }
-        let difference = difference(unit, row.a.median, row.b.median);
-        let is_beyond = row.a.is_below(row.b) || row.b.is_below(row.a);
+        let [a, b] = row.sides;
+        let difference = difference(unit, a.median, b.median);
+        let is_beyond = a.is_below(b) || b.is_below(a);
         let is_beyond = is_beyond && difference != "=";
         cells.push(Cell::new(difference));
         if is_many {

@@ -93,13 +93,11 @@ impl Trace {
         if self.rows.len() == rows_max {
             return Err(format!("has more than the allowed {rows_max} rows"));
         }
-        let wants = wants.get();
-        let row = Row {
+        self.rows.push(Row {
             time_s,
             client,
-            wants,
-        };
-        self.rows.push(row);
+            wants: wants.get(),
+        });
         Ok(())
     }
 }
