@@ -252,15 +252,17 @@ impl BudgetHolder {
     }
 
     /// The same, with a need that is known.
-    pub fn say_need(&mut self, need: u64) -> BudgetAsk {
+    pub fn say_need(&mut self, mut need: u64) -> BudgetAsk {
         let least = self.in_vain.take().map_or(0, |(least, _)| least);
-        self.said = (need, least);
         let account = self.accounts.last_mut();
         let (granter_book, has, taken) = account.map_or((None, 0, 0), |account| {
+            // The two together are an amount, too.
+            need = need.min(AMOUNT_MAX.saturating_sub(account.taken));
             account.ceiling = account.ceiling.min(account.taken.saturating_add(need));
             let has = account.ceiling.max(account.taken);
             (Some(account.book), has, account.taken)
         });
+        self.said = (need, least);
         BudgetAsk {
             word: BudgetWord {
                 holder_book: self.book,

@@ -57,6 +57,8 @@ struct Root {
     capacity: u64,
     capacity_before: u64,
     carried: Option<u64>,
+    /// Whether any amount may have been given in this window.
+    is_unknown: bool,
     /// Whether this server keeps marks of windows that are long enough.
     keeps_marks: bool,
     /// None: it keeps none of this window.
@@ -100,6 +102,7 @@ impl Budget {
                 capacity_before: capacity,
                 // An unknown amount of the window before counts as used.
                 carried: Some(0),
+                is_unknown,
                 keeps_marks,
                 mark: mark.map(BudgetMark::found),
                 marked_before,
@@ -173,6 +176,7 @@ impl Budget {
                     granter.turn(window);
                     root.capacity_before = root.capacity;
                     root.carried = None;
+                    root.is_unknown = false;
                     if root.mark.is_some_and(|mark| mark.is_kept()) {
                         root.marked_before.insert(before.start);
                     }
@@ -222,7 +226,24 @@ impl Budget {
                 return Err(RefusalReason::NotReady);
             }
         }
-        answer.map(|answer| self.with_reason(answer))
+        let answer = self.with_reason(answer?);
+        let is_unknown = matches!(&self.source, Source::Root(root) if root.is_unknown);
+        match answer.limited_by {
+            LimitedBy::Wants => Ok(answer),
+            _ if is_unknown && answer.ceiling <= answer.taken => Err(RefusalReason::NotReady),
+            _ => Ok(answer),
+        }
+    }
+
+    /// Takes an operator's word whether any amount may have been given in this window.
+    pub(crate) fn set_unknown(&mut self, is_unknown: bool) {
+        if let Source::Root(root) = &mut self.source
+            && root.is_unknown != is_unknown
+        {
+            root.is_unknown = is_unknown;
+            let amount = if is_unknown { root.capacity } else { 0 };
+            self.granter.set_unreported(amount);
+        }
     }
 
     /// A holder gets less only for now if the mark rises, or the parent has or is asked for more.

@@ -60,6 +60,11 @@ pub(super) fn log(event: &NodeEvent, conflicts: &Refusals) {
                 );
             }
         }
+        NodeEvent::BudgetUnknown { resource } => warn!(
+            %resource,
+            "it is not known what was given of this budget: nothing is given before its next window, unless \
+             `doorward learning end` says that nobody holds any"
+        ),
         NodeEvent::WallClockDoubted { by } => error!(
             by = span(millis(*by)),
             "the wall clock jumped; windows of budgets go on without the jump: set the clock right, or \

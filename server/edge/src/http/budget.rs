@@ -11,6 +11,7 @@ use std::time::Duration;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use doorward_engine::messages::AMOUNT_MAX;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -73,6 +74,10 @@ pub(super) async fn reserve(
     if form.budgets.is_empty() || form.budgets.len() > BUDGETS_MAX {
         let count = form.budgets.len();
         let detail = format!("budgets: there are {count}; give 1 to {BUDGETS_MAX}");
+        return Err(Problem::invalid(detail));
+    }
+    if let Some((id, amount)) = form.budgets.iter().find(|it| *it.1 > AMOUNT_MAX) {
+        let detail = format!("budgets.{id}: is {amount}; give at most {AMOUNT_MAX}");
         return Err(Problem::invalid(detail));
     }
     let key = form

@@ -190,10 +190,26 @@ impl Granter {
         self.is_waited_for
     }
 
-    /// Returns the smallest amount, beside all that is reserved, that would be of use to a holder which got less than that
-    /// since the last call.
+    /// Returns the smallest amount, beside all that is taken, that would be of use to a holder which got less than that
+    /// since the least was taken out. 0: none waits.
+    pub(crate) fn least(&self) -> u64 {
+        match self.least.unwrap_or(0) {
+            0 => 0,
+            // Other holders keep their headroom.
+            least => least + (self.reserved() - self.base()),
+        }
+    }
+
     pub(crate) fn take_least(&mut self) -> u64 {
-        std::mem::take(&mut self.least).unwrap_or(0)
+        let least = self.least();
+        self.least = None;
+        least
+    }
+
+    /// Says how much unknown accounts may have taken.
+    pub(crate) fn set_unreported(&mut self, amount: u64) {
+        self.unreported = amount;
+        self.begin_round();
     }
 
     /// Changes the time after which a silent holder's need does not count, and the largest `least` that counts.
@@ -260,6 +276,7 @@ impl Granter {
         if self.window == Window::UNKNOWN || !word.window.is_none_or(has_begun) {
             self.note_holder(id, &word, now);
             self.is_waited_for = true;
+            self.least = self.least.into_iter().chain(Some(word.least)).min();
             return Err(RefusalReason::NotReady);
         }
         let is_new = |account: &Account| {

@@ -136,7 +136,8 @@ impl Upward {
     /// Notes that holders have said something. If one of them waits, the parent hears of what has changed.
     pub(crate) fn note_change(&mut self, granter: &Granter) {
         let says = (granter.needs().total_wants() as u64, granter.base());
-        self.has_news |= granter.is_waited_for() && says != self.said && !self.is_exhausted;
+        let is_news = says != self.said && !self.is_exhausted || granter.least() > self.said_least;
+        self.has_news |= granter.is_waited_for() && is_news;
     }
 
     /// Makes the next request, and lowers the ceiling to what it says.
@@ -161,11 +162,7 @@ impl Upward {
         };
         let bands = if need == 0 { Vec::new() } else { vec![band] };
         let (granter_book, granted_by) = self.parent.unzip();
-        // The smallest call that waits needs that much beside the headroom of other holders.
-        let least = match granter.take_least() {
-            0 => 0,
-            least => least + (reserved - base),
-        };
+        let least = granter.take_least();
         (self.said, self.said_least) = ((need, base), least);
         self.asked = Some((sequence, now));
         (self.has_news, self.is_awaited) = (false, true);

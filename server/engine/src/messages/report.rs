@@ -248,6 +248,11 @@ pub enum NodeEvent {
         /// The resource.
         resource: ResourceId,
     },
+    /// It is not known what was given of a budget: nothing is given before its next window.
+    BudgetUnknown {
+        /// The budget.
+        resource: ResourceId,
+    },
     /// The wall clock jumped so far that windows of budgets turn without it.
     WallClockDoubted {
         /// The difference.

@@ -314,8 +314,7 @@ impl Node {
 
     /// The connection to the parent was lost: all is asked again.
     pub(super) fn ask_again_for_budgets(&mut self, now: Time) {
-        let ids: Vec<_> = self.budgets.by_id.keys().cloned().collect();
-        for id in ids {
+        for id in self.budgets_of(None) {
             self.ask_again_for_budget(&id, now, None, now);
         }
     }

@@ -50,6 +50,10 @@ impl Node {
         if leases == UnknownLeases::MayExist && self.config.has_parent {
             return Err(LearningRefusal::BelowRoot);
         }
+        let is_unknown = leases == UnknownLeases::MayExist;
+        if self.set_unknown_budgets(only, is_unknown, now) {
+            return Ok(());
+        }
         if let Some(id) = only {
             let slot = self.resources.find(id);
             let slot = slot.ok_or(LearningRefusal::UnknownResource)?;

@@ -182,6 +182,7 @@ impl Node {
         self.begin_sweep_of_templates(gone, now);
         self.discard(Box::new(former));
         self.sweep_some(now);
+        self.update_budget_templates(now);
         Ok(())
     }
 

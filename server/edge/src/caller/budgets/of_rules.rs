@@ -9,16 +9,20 @@ use crate::caller::{Caller, RETRY_IN};
 use crate::clock::Clock;
 
 impl Account {
-    /// Returns what rules took in that window.
-    fn counted_in(&self, turn: u64) -> u64 {
+    /// Returns what rules took in the present window.
+    fn counted(&self) -> u64 {
         let (of, amount) = self.counted;
-        if of == turn { amount } else { 0 }
+        if of == self.window() { amount } else { 0 }
+    }
+
+    /// Returns the number of the window. What is used before the first answer counts in the first one.
+    fn window(&self) -> u64 {
+        self.holder.turn().max(1)
     }
 
     /// Adds what a rule took of the present window.
     fn count(&mut self, cost: u64) {
-        let turn = self.holder.turn();
-        self.counted = (turn, self.counted_in(turn).saturating_add(cost));
+        self.counted = (self.window(), self.counted().saturating_add(cost));
     }
 }
 
@@ -95,11 +99,10 @@ impl Caller {
         let Some(account) = budgets.accounts.get_mut(id) else {
             return 0;
         };
-        let turn = account.holder.turn();
-        let counted = account.counted_in(turn);
+        let counted = account.counted();
         let cost = cost.min(counted);
-        account.counted = (turn, counted - cost);
-        account.holder.settle(turn, cost, 0);
+        account.counted = (account.window(), counted - cost);
+        account.holder.settle(account.holder.turn(), cost, 0);
         drop(budgets);
         self.budgets_changed.notify_waiters();
         cost

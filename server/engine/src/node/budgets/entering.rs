@@ -47,6 +47,7 @@ impl Node {
         let at = self.budgets.clock.at(now);
         let mastership = self.mastership_id;
         let bytes = weight::resource_bytes(id.as_str());
+        let mut is_unknown = false;
         let budget = match &template {
             None if !self.config.has_parent => return Err(RefusalReason::UnknownResource),
             Some(template) if !self.config.has_parent => {
@@ -58,7 +59,7 @@ impl Node {
                 let marks = self.marks.as_mut();
                 let is_known = |marks: &&mut Box<NodeMarks>| marks.is_complete();
                 let is_known = terms.period.is_marked() && marks.as_ref().is_some_and(is_known);
-                let is_unknown = template.algorithm.learns() && !is_known;
+                is_unknown = template.algorithm.learns() && !is_known;
                 let marks = marks.and_then(|marks| marks.take_budget(id, terms.period, present));
                 let (mark, before) = marks.unzip();
                 Budget::of_root(
@@ -81,11 +82,50 @@ impl Node {
             asks_parent_at: None,
         };
         self.budgets.by_id.insert(id.clone(), place);
+        if is_unknown {
+            let resource = id.clone();
+            self.push_event(NodeEvent::BudgetUnknown { resource });
+        }
         self.push_event(NodeEvent::ResourceAdded {
             resource: id.clone(),
             template: template.map(|it| it.identifier_glob.clone()),
         });
         Ok(())
+    }
+
+    /// Takes an operator's word for one budget, or all of them. Returns whether it is for one.
+    pub(in crate::node) fn set_unknown_budgets(
+        &mut self,
+        only: Option<&ResourceId>,
+        is_unknown: bool,
+        now: Time,
+    ) -> bool {
+        for id in self.budgets_of(only) {
+            if let Some(place) = self.budgets.by_id.get_mut(&id) {
+                place.budget.set_unknown(is_unknown);
+            }
+            self.settle_budget(&id, now);
+        }
+        only.is_some_and(|id| self.budgets.contains(id))
+    }
+
+    /// Brings the templates in force to all budgets. O(budgets).
+    pub(in crate::node) fn update_budget_templates(&mut self, now: Time) {
+        let at = self.budgets.clock.at(now);
+        for id in self.budgets_of(None) {
+            let template = self.active_templates.find(&id).1.map(Arc::clone);
+            if let Some(place) = self.budgets.by_id.get_mut(&id) {
+                place.budget.set_template(template.as_ref());
+                place.budget.look(at, now);
+            }
+            self.settle_budget(&id, now);
+        }
+    }
+
+    fn budgets_of(&self, only: Option<&ResourceId>) -> Vec<ResourceId> {
+        let all = self.budgets.by_id.keys();
+        let chosen = all.filter(|id| only.is_none_or(|only| only == *id));
+        chosen.cloned().collect()
     }
 
     /// Forgets a budget of which nothing is reserved, marked or known.
