@@ -17,7 +17,7 @@ fn main() {
 #[divan::bench(sample_count = 5, sample_size = 1)]
 fn refreshes(bencher: Bencher<'_, '_>) {
     let mut scenario = LibraryEntry::find("hour").unwrap().read().unwrap();
-    scenario.duration = Duration::from_secs(180);
+    scenario.duration.0 = Duration::from_secs(180);
     let refreshes = World::new(&scenario).run(|_| {}).work.refreshes;
     bencher
         .counter(ItemsCount::new(refreshes))

@@ -28,7 +28,7 @@ fn play(scenario: &Scenario, command: String, folder: Option<&Path>) -> Result<(
         claim(folder).map_err(anyhow::Error::from)?;
     }
     let text = "{percent:>3} % of the time played";
-    let bar = bar(millis(scenario.duration), text);
+    let bar = bar(millis(scenario.duration.0), text);
     let mut recording = World::new(scenario).run(|at| bar.set_position(millis(at)));
     bar.finish_and_clear();
     recording.command = command;

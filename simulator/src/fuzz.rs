@@ -146,9 +146,9 @@ fn slowest(network: &Network) -> Duration {
     let links = [&network.clients, &network.servers].into_iter();
     let links = links.chain(network.links.iter().map(|it| &it.link));
     let longest = links.filter_map(|link| match link.latency? {
-        Latency::Uniform((_, latency)) => Some(latency),
+        Latency::Uniform(Span(_, latency)) => Some(latency),
         // One in a thousand takes longer.
-        Latency::Exponential { least, mean } => Some(least + mean * 7),
+        Latency::Exponential { least, mean } => Some(least.0 + mean.0 * 7),
     });
     longest.max().unwrap_or_default()
 }

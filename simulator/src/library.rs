@@ -4,8 +4,7 @@
 
 use std::path::Path;
 
-use crate::scenario::Scenario;
-use crate::scenario::read::ScenarioError;
+use crate::scenario::{Scenario, read::ScenarioError};
 
 /// A scenario of the library, as it is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,7 +16,7 @@ pub struct LibraryEntry {
 }
 
 macro_rules! entries {
-    ($($name:literal),* $(,)?) => {
+    ($($name:literal)*) => {
         &[$(LibraryEntry {
             name: $name,
             text: include_str!(concat!("../scenarios/", $name, ".yaml")),
@@ -26,28 +25,11 @@ macro_rules! entries {
 }
 
 /// All of them: the simplest first, Doorman's in its order.
-pub const LIBRARY: &[LibraryEntry] = entries![
-    "minimal",
-    "lease-length",
-    "capacity-halved",
-    "flash-crowd",
-    "bad-network",
-    "clocks",
-    "llm-day",
-    "fast-demand",
-    "budget",
-    "step",
-    "comeback",
-    "hour",
-    "million",
-    "doorman-1",
-    "doorman-2",
-    "doorman-3",
-    "doorman-4",
-    "doorman-5",
-    "doorman-6",
-    "doorman-7",
-];
+pub const LIBRARY: &[LibraryEntry] = entries! {
+    "minimal" "lease-length" "capacity-halved" "flash-crowd" "bad-network" "clocks" "llm-day"
+    "fast-demand" "budget" "step" "comeback" "hour" "million"
+    "doorman-1" "doorman-2" "doorman-3" "doorman-4" "doorman-5" "doorman-6" "doorman-7"
+};
 
 impl LibraryEntry {
     /// The scenario of that name.
@@ -114,7 +96,7 @@ mod tests {
             assert_eq!(from_disk.name, built_in.name);
             assert_eq!(from_disk.nodes, built_in.nodes);
             for (a, b) in from_disk.clients.iter().zip(&built_in.clients) {
-                assert_eq!((&a.name, a.count, &a.nodes), (&b.name, b.count, &b.nodes));
+                assert_eq!((&a.name, a.count, &a.at), (&b.name, b.count, &b.at));
                 if let (Demand::Trace(a), Demand::Trace(b)) = (&a.first.demand, &b.first.demand) {
                     assert_eq!((&a.clients, &a.rows), (&b.clients, &b.rows));
                 }

@@ -8,7 +8,7 @@
 pub mod clients;
 pub mod demand;
 pub mod fault;
-mod forms;
+pub mod forms;
 pub mod network;
 pub mod nodes;
 pub mod read;
@@ -23,13 +23,17 @@ use doorward_engine::templates::{Template, Templates};
 use serde::Deserialize;
 use serde_json::Value;
 
-pub use crate::scenario::clients::ClientGroup;
-use crate::scenario::fault::{Event, Fault};
-use crate::scenario::forms::{Fields, Form, Maybe, Step, Time, Times, one, seconds, unsaid};
-pub use crate::scenario::network::{Latency, Network};
+pub use crate::scenario::clients::{ClientGroup, Connection};
+pub use crate::scenario::demand::Demand;
+pub use crate::scenario::demand::demand_player::{DemandChange, DemandPlayer};
+pub use crate::scenario::fault::{Event, Fault};
+pub use crate::scenario::forms::Span;
+use crate::scenario::forms::{Fields, Step, Time, one, seconds, unsaid, unsaid_step};
+pub use crate::scenario::network::{Latency, Link, Links, NEAR, Network};
 pub use crate::scenario::nodes::Node;
-use crate::scenario::nodes::TreeForm;
+use crate::scenario::nodes::{TreeForm, all_named};
 pub use crate::scenario::settings::{ClientGaps, Limits, Servers};
+pub use crate::scenario::usage::{Adaptive, Limiter, Usage};
 
 /// The most nodes of a tree.
 pub const NODES_MAX: usize = 10_000;
@@ -43,9 +47,6 @@ pub const TRACE_ROWS_MAX: usize = 100_000_000;
 /// The longest time in a scenario: a year.
 pub const DURATION_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// A duration between these two, by chance.
-pub type Span = (Duration, Duration);
-
 /// A whole simulation.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -58,21 +59,20 @@ pub struct Scenario {
     #[serde(default)]
     pub description: String,
     /// The duration of the simulation.
-    #[serde(default = "seconds::<600>", with = "Step")]
-    pub duration: Duration,
+    #[serde(default = "seconds::<600>")]
+    pub duration: Step,
     /// The seed of all chance. The same seed gives the same run.
     #[serde(default = "one::<u64>")]
     pub seed: u64,
     /// The time between two measurements; at most 20,000,000 samples of all nodes together. Absent: 5 s.
-    #[serde(default = "unsaid", with = "Step")]
-    pub sample_every: Duration,
+    #[serde(default = "unsaid_step")]
+    pub sample_every: Step,
     /// From this time on nothing goes wrong. Servers come back, no message is lost or doubled, no fault begins, and
     /// demand changes by `surge` and `demand` only. Absent: never.
-    #[serde(default, with = "Maybe::<Time>")]
-    pub heal_at: Option<Duration>,
+    pub heal_at: Option<Time>,
     /// At these times clients must have what is right: see the limit `settled_unfairness`.
-    #[serde(default, with = "Times")]
-    pub right_at: Vec<Duration>,
+    #[serde(default)]
+    pub right_at: Vec<Time>,
     /// Faults may concern no client, or fewer clients than they say. Files that chance wrote say so.
     #[serde(default)]
     pub idle_faults: bool,
@@ -106,8 +106,8 @@ pub struct Scenario {
     pub fault_files: Vec<Fields>,
     /// Averages are judged from this time on. Absent: the longest learning mode and 30 s, but at most half of the
     /// duration.
-    #[serde(default = "unsaid", with = "Time")]
-    pub settled_after: Duration,
+    #[serde(default = "unsaid")]
+    pub settled_after: Time,
     /// The limits that verdicts judge by.
     #[serde(default)]
     pub limits: Limits,
@@ -123,7 +123,7 @@ impl Scenario {
         let used = used.filter_map(|usage| self.templates.find(&usage.resource));
         let learning = used.map(|template| template.algorithm.learning_mode_duration);
         let longest = learning.max().unwrap_or_default();
-        (longest + SETTLES_FOR).min(self.duration / 2)
+        (longest + SETTLES_FOR).min(self.duration.0 / 2)
     }
 
     /// All events of faults.

@@ -44,13 +44,13 @@ use crate::checker::{Watched, judge};
 use crate::local_clock::LocalClock;
 use crate::numbered::Numbered;
 use crate::recording::{Mark, MarkKind, Recording, Work};
-use crate::scenario::network::Link as Way;
-use crate::scenario::{Scenario, Span};
-use crate::world::agenda::{Deed, Events};
+use crate::scenario::{Link as Way, Scenario, Span};
+use crate::world::agenda::{Action, Deed, Events};
 use crate::world::etcd::Etcd;
-use crate::world::place::Place;
+use crate::world::message::{CLIENT_TIMEOUT, CallId, ClientRequest, Line, RequestResult, ServerId};
+use crate::world::place::{Place, ServerProcess, ServerSlot};
 use crate::world::publish::LastPublished;
-use crate::world::uses::Use;
+use crate::world::uses::{Use, Uses, chance_of, in_flight};
 
 /// Wall-clock time at the start, in microseconds since the Unix epoch. Sequence numbers start from
 /// it.
@@ -71,7 +71,7 @@ struct ClientProcess<'a> {
     group: u32,
     place: u32,
     /// Its use of resources, in the order of its group.
-    uses: Numbered<Use<'a>>,
+    uses: Uses<'a>,
     /// `None` while it is not running.
     state: Option<ClientState>,
     /// Finder of the server to ask.
@@ -104,13 +104,7 @@ impl<'a> ClientProcess<'a> {
     }
 
     /// Creates a process that has not started yet.
-    fn new(
-        group: u32,
-        place: u32,
-        uses: Numbered<Use<'a>>,
-        finder: MasterFinder,
-        name: HolderName,
-    ) -> Self {
+    fn new(group: u32, place: u32, uses: Uses<'a>, finder: MasterFinder, name: HolderName) -> Self {
         Self {
             group,
             place,
@@ -178,7 +172,7 @@ impl<'a> World<'a> {
         let mut world = Self {
             scenario,
             now: Time::ZERO,
-            end: Time::ZERO + scenario.duration,
+            end: Time::ZERO + scenario.duration.0,
             events: Events::new(),
             places: Numbered::default(),
             clients: Numbered::default(),
@@ -209,10 +203,10 @@ impl<'a> World<'a> {
         world.act(Time::ZERO, |world| world.sample());
         world.look_later(0);
         if let Some(at) = scenario.heal_at {
-            world.act(Time::ZERO + at, |world| world.heal());
+            world.act(Time::ZERO + at.0, |world| world.heal());
         }
         for at in &scenario.right_at {
-            let at = Time::ZERO + *at;
+            let at = Time::ZERO + at.0;
             let settled = move |it: &mut Watched| it.note_settled(at);
             let look = move |world: &mut World<'_>| world.watched.iter_mut().for_each(settled);
             world.act(at, look);
@@ -264,7 +258,7 @@ impl<'a> World<'a> {
         if self.loses(way) {
             return false;
         }
-        if !self.is_healed && self.chance.happens(way.duplication) {
+        if !self.is_healed && self.chance.happens(way.duplication.unwrap_or_default().0) {
             let at = self.now + self.takes(way);
             self.act(at, arrive.clone());
         }
@@ -275,13 +269,13 @@ impl<'a> World<'a> {
 
     /// Plans a deed.
     fn act(&mut self, at: Time, deed: impl Deed) {
-        self.events.act(at, deed);
+        self.events.put(at, Box::new(deed));
     }
 
     /// Counts a message, and returns whether it is lost.
     fn loses(&mut self, way: &Way) -> bool {
         self.work.messages += 1;
-        let is_lost = !self.is_healed && self.chance.happens(way.loss);
+        let is_lost = !self.is_healed && self.chance.happens(way.loss.unwrap_or_default().0);
         self.work.lost += u64::from(is_lost);
         is_lost
     }

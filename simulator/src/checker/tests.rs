@@ -7,7 +7,7 @@ use doorward_engine::templates::{TemplateSpec, Templates};
 
 use super::*;
 use crate::recording::{Checker, Figures, Verdict};
-use crate::scenario::Limits;
+use crate::scenario::{Limits, forms};
 
 /// Returns a template with leases of 60 s and a refresh interval of 5 s.
 fn template(kind: AlgorithmKind, capacity: f64) -> Template {
@@ -46,8 +46,8 @@ fn at(seconds: f64) -> Time {
 
 fn verdict(watched: &Watched, checker: Checker) -> Verdict {
     let limits = Limits {
-        overshoot_max: Some(0.0),
-        nesting_max: Some(0.0),
+        overshoot: Some(forms::Amount(0.0)),
+        nesting: Some(forms::Amount(0.0)),
         ..Limits::default()
     };
     let mut verdicts = judge(watched, &limits).into_iter();

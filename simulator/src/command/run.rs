@@ -30,11 +30,11 @@ pub(crate) fn run(flags: &RunFlags) -> std::result::Result<(), Failure> {
 pub(crate) fn chosen(name: &str, seed: Option<u64>, length: Option<Duration>) -> Result<Scenario> {
     let mut scenario = find(name)?;
     scenario.seed = seed.unwrap_or(scenario.seed);
-    scenario.duration = length.unwrap_or(scenario.duration);
+    scenario.duration.0 = length.unwrap_or(scenario.duration.0);
     scenario.sample_every = scenario.sample_every.min(scenario.duration);
     // Averages need some time.
-    if scenario.settled_after >= scenario.duration {
-        scenario.settled_after = scenario.duration / 2;
+    if scenario.settled_after.0 >= scenario.duration.0 {
+        scenario.settled_after.0 = scenario.duration.0 / 2;
     }
     Ok(scenario)
 }
@@ -50,7 +50,7 @@ fn change(scenario: &mut Scenario, flags: &WhatIfFlags) -> Result<()> {
         }
     }
     // The first learning mode may be longer now.
-    scenario.settled_after = scenario.settled_after.max(scenario.settled_by_default());
+    scenario.settled_after.0 = scenario.settled_after.0.max(scenario.settled_by_default());
     Ok(())
 }
 
@@ -60,12 +60,9 @@ impl WhatIfFlags {
         self.capacity_factor == 1.0 && self.lease_length.is_none()
     }
 
-    /// Returns the changed templates.
-    pub(crate) fn changed<'a>(
-        &self,
-        templates: impl Iterator<Item = &'a Template>,
-    ) -> Result<Templates> {
-        let changed = what_if(templates, self.capacity_factor, self.lease_length);
+    /// Returns templates as the flags change them.
+    pub(crate) fn changed<'a>(&self, of: impl Iterator<Item = &'a Template>) -> Result<Templates> {
+        let changed = what_if(of, self.capacity_factor, self.lease_length);
         let message = "--capacity-factor and --lease-length make templates invalid";
         changed.map_err(|problems| anyhow!("{message}\n{problems}"))
     }

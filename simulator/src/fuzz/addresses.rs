@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::chance::Chance;
-use crate::fuzz::draft::{Draft, Part, lasting};
+use crate::fuzz::draft::{Draft, Part, Span, lasting};
 use crate::fuzz::masters::change;
 
 pub(super) fn draw(draft: &mut Draft) {
@@ -25,11 +25,8 @@ pub(super) fn draw(draft: &mut Draft) {
 
 /// Gives wrong addresses to clients and children of a node.
 fn wrong_addresses(chance: &mut Chance, node: &str, lease: Duration) -> Value {
-    let length = (Duration::from_secs(1), lease * chance.pick([1, 2, 4]) / 2);
-    let kind = match chance.happens(0.5) {
-        true => "redirect_loop",
-        false => "stale_addresses",
-    };
+    let length = Span(Duration::from_secs(1), lease * chance.pick([1, 2, 4]) / 2);
+    let kind = chance.pick(["redirect_loop", "stale_addresses"]);
     lasting(kind, node, length)
 }
 
@@ -46,7 +43,7 @@ fn related_fault(draft: &Draft, chance: &mut Chance, node: usize, lease: Duratio
         0 => wrong_addresses(chance, draft.node_at(node), lease),
         1 => {
             let clients = json!({"clients": 1 + chance.below(3)});
-            lasting("crash", clients, (Duration::from_secs(1), lease))
+            lasting("crash", clients, Span(Duration::from_secs(1), lease))
         }
         _ => change(chance, draft.node_at(looks)),
     }
@@ -70,8 +67,12 @@ mod tests {
             };
             for (_, event) in scenario.faults.iter().flat_map(|fault| &fault.choices) {
                 match event {
-                    Event::RedirectLoop { node, .. } => loops += has_others(node),
-                    Event::StaleAddresses { node, .. } => stale += has_others(node),
+                    Event::RedirectLoop { redirect_loop, .. } => loops += has_others(redirect_loop),
+                    Event::StaleAddresses {
+                        stale_addresses, ..
+                    } => {
+                        stale += has_others(stale_addresses);
+                    }
                     _ => {}
                 }
             }

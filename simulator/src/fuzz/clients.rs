@@ -8,7 +8,7 @@ use doorward_engine::templates::{AlgorithmKind, TemplateSpec};
 use serde_json::{Value, json};
 
 use crate::chance::Chance;
-use crate::fuzz::draft::{Draft, Part, Strength, said, span};
+use crate::fuzz::draft::{Draft, Part, Span, said, span};
 use crate::scenario::leaves_of;
 
 /// Maximum number of clients.
@@ -34,11 +34,8 @@ pub(super) fn draw(draft: &mut Draft, chance: &mut Chance) {
     }
     at.truncate(CLIENTS_MAX);
     let factor = chance.pick([0.3, 1.0, 1.6, 3.0, 5.0]) / at.len().max(1) as f64;
-    let limiters = match draft.strength(Part::Limiters) {
-        Strength::None => 0.0,
-        Strength::Little => 0.3,
-        Strength::Much => 0.8,
-    };
+    // None, little or much.
+    let limiters = [0.0, 0.3, 0.8][draft.strength(Part::Limiters) as usize];
     let mut streams = chance.fork(STREAMS);
     for (number, node) in at.into_iter().enumerate() {
         let mut usages = Vec::new();
@@ -59,10 +56,7 @@ pub(super) fn draw(draft: &mut Draft, chance: &mut Chance) {
         group["at"] = draft.node_at(node).into();
         group["also"] = also.into();
         group["start_within"] = "0s".into();
-        group["link"] = match streams.happens(0.5) {
-            true => "stream".into(),
-            false => "poll".into(),
-        };
+        group["link"] = streams.pick(["stream", "poll"]).into();
         draft.file.clients.push(group);
     }
 }
@@ -133,7 +127,7 @@ fn limiter(chance: &mut Chance, amount: f64, lease: Duration) -> Value {
         true => {
             let most = (lease / 2).min(Duration::from_secs(chance.pick([2, 8, 20])));
             let permits = (amount / pieces / 2.0).clamp(1.0, PERMITS_MAX) as u32;
-            json!({"concurrency": permits, "for": span((most / 10, most))})
+            json!({"concurrency": permits, "for": span(Span(most / 10, most))})
         }
         // The demand is a rate, so the cost is a part of it.
         false => json!({"rate": (amount / pieces).max(1e-3)}),

@@ -5,8 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::chance::Chance;
-use crate::fuzz::draft::{Draft, Part, lasting};
-use crate::scenario::Span;
+use crate::fuzz::draft::{Draft, Part, Span, lasting};
 
 pub(super) fn draw(draft: &mut Draft) {
     let chance = &mut draft.chance_of(Part::Departures);
@@ -18,10 +17,10 @@ pub(super) fn draw(draft: &mut Draft) {
 
 fn event(draft: &Draft, chance: &mut Chance) -> Value {
     let lease = draft.lease();
-    let length: Span = match chance.below(3) {
-        0 => (Duration::from_millis(10), Duration::from_secs(3)),
-        1 => (Duration::from_secs(1), lease),
-        _ => (lease / 2, lease * 3 / 2),
+    let length = match chance.below(3) {
+        0 => Span(Duration::from_millis(10), Duration::from_secs(3)),
+        1 => Span(Duration::from_secs(1), lease),
+        _ => Span(lease / 2, lease * 3 / 2),
     };
     let some = json!({"clients": 1 + chance.below(3)});
     let client = chance.below(draft.file.clients.len());
@@ -48,10 +47,9 @@ fn event(draft: &Draft, chance: &mut Chance) -> Value {
 
 /// Draws one of the resources that a client uses; nothing for the first.
 fn one_of(draft: &Draft, client: usize, chance: &mut Chance) -> Value {
-    let also = draft.file.clients.get(client).map(|group| &group["also"]);
-    let also = also
-        .and_then(Value::as_array)
-        .map_or(&[][..], Vec::as_slice);
+    let group = draft.file.clients.get(client);
+    let also = group.and_then(|group| group["also"].as_array());
+    let also = also.map_or(&[][..], Vec::as_slice);
     let which = chance.below(1 + also.len());
     let usage = which.checked_sub(1).and_then(|which| also.get(which));
     usage.map_or(Value::Null, |usage| usage["resource"].clone())

@@ -11,13 +11,14 @@ use serde_json::{Value, json};
 
 use crate::chance::Chance;
 use crate::recording::named;
-use crate::scenario::{Node, Scenario, Span};
+pub(super) use crate::scenario::Span;
+use crate::scenario::{Node, Scenario};
 
 /// Time in which faults happen.
 pub(super) const FAULTY_FOR: Duration = Duration::from_secs(200);
 
 /// Time of faults: after all clients had an answer, and not right before the end of the faults.
-const FAULTS: Span = (Duration::from_secs(20), Duration::from_secs(190));
+const FAULTS: Span = Span(Duration::from_secs(20), Duration::from_secs(190));
 
 /// First fork of the parts' streams.
 const PARTS: u64 = 100;
@@ -204,6 +205,6 @@ pub(super) fn said(duration: Duration) -> String {
 }
 
 /// Returns two durations as files have them: chance decides between them.
-pub(super) fn span((least, most): Span) -> [String; 2] {
+pub(super) fn span(Span(least, most): Span) -> [String; 2] {
     [said(least), said(most)]
 }

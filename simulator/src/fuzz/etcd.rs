@@ -8,9 +8,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::chance::Chance;
-use crate::fuzz::draft::{Draft, Part, lasting, span};
+use crate::fuzz::draft::{Draft, Part, Span, lasting, span};
 use crate::fuzz::masters::change;
-use crate::scenario::Span;
 
 pub(super) fn draw(draft: &mut Draft) {
     let chance = &mut draft.chance_of(Part::Etcd);
@@ -41,7 +40,7 @@ pub(super) fn draw(draft: &mut Draft) {
             let soon = draft.soon(chance, at.saturating_sub(lease / 2), lease * 3 / 2);
             let node = draft.node(chance);
             let event = match chance.happens(0.3) {
-                true => lasting("stop", node, (Duration::from_secs(1), lease * 3 / 2)),
+                true => lasting("stop", node, Span(Duration::from_secs(1), lease * 3 / 2)),
                 false => change(chance, node),
             };
             draft.put(soon, event);
@@ -64,11 +63,9 @@ pub(super) fn draw(draft: &mut Draft) {
 /// Draws a loss of written keys. Etcd is out of reach long enough before that no server still
 /// relies on what etcd forgets; see `restored-at-once.yaml` among the kept worlds.
 fn lost(chance: &mut Chance, at: Duration, ttl: Duration) -> Value {
-    let back: Span = match chance.happens(0.5) {
-        true => (Duration::ZERO, ttl * 4),
-        false => (Duration::from_secs(1), at),
-    };
-    let length = span((ttl, ttl * 2));
+    let recent = Span(Duration::ZERO, ttl * 4);
+    let back = chance.pick([recent, Span(Duration::from_secs(1), at)]);
+    let length = span(Span(ttl, ttl * 2));
     match chance.happens(0.7) {
         true => json!({"etcd": "restored", "back": span(back), "for": length}),
         false => json!({"etcd": "wiped", "for": length}),
@@ -77,10 +74,10 @@ fn lost(chance: &mut Chance, at: Duration, ttl: Duration) -> Value {
 
 /// Draws a bad connection to etcd, or none, for servers of a node.
 fn unreachable(chance: &mut Chance, node: &str, ttl: Duration) -> Value {
-    let length = span((ttl / 10, ttl * chance.pick([1, 3, 8])));
+    let length = span(Span(ttl / 10, ttl * chance.pick([1, 3, 8])));
     if chance.happens(0.3) {
         let loss = chance.pick([0.0, 0.1, 0.5]);
-        let late = span((Duration::ZERO, ttl / chance.pick([20, 6, 2])));
+        let late = span(Span(Duration::ZERO, ttl / chance.pick([20, 6, 2])));
         return json!({"etcd_link": node, "loss": loss, "late": late, "for": length});
     }
     let servers = chance.pick(["master", "master", "others", "some", "all"]);

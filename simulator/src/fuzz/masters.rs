@@ -8,9 +8,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::chance::Chance;
-use crate::fuzz::draft::{Draft, Part, lasting, span};
+use crate::fuzz::draft::{Draft, Part, Span, lasting, span};
 use crate::fuzz::topology;
-use crate::scenario::Span;
 
 pub(super) fn draw(draft: &mut Draft) {
     let chance = &mut draft.chance_of(Part::Masters);
@@ -29,8 +28,8 @@ pub(super) fn draw(draft: &mut Draft) {
     if chance.happens(0.2) {
         let at = draft.some_time(chance);
         let longest = draft.election.1;
-        let take = span((longest, longest * 2));
-        let event = lasting("elections", take, (longest * 2, longest * 8));
+        let take = span(Span(longest, longest * 2));
+        let event = lasting("elections", take, Span(longest * 2, longest * 8));
         draft.put(at, event);
     }
 }
@@ -42,7 +41,7 @@ fn alone(chance: &mut Chance, draft: &Draft) -> Value {
         false => draft.node(chance),
     };
     let most = Duration::from_secs(chance.pick([3, 15, 60]));
-    let length = (Duration::from_millis(100), most);
+    let length = Span(Duration::from_millis(100), most);
     match chance.pick(["kill", "freeze", "stop", "restart", ""]) {
         "" => change(chance, node),
         kind => lasting(kind, node, length),
@@ -66,7 +65,7 @@ fn chain(draft: &mut Draft, chance: &mut Chance) {
 
 fn brief(chance: &mut Chance) -> Span {
     let most = chance.pick([1, 3, 9]);
-    (Duration::from_millis(100), Duration::from_secs(most))
+    Span(Duration::from_millis(100), Duration::from_secs(most))
 }
 
 /// Draws a change of a node's master; the same process may become master again.

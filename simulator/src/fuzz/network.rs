@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::chance::Chance;
-use crate::fuzz::draft::{Draft, Part, Quality, said, span};
+use crate::fuzz::draft::{Draft, Part, Quality, Span, said, span};
 
 const fn millis(millis: u64) -> Duration {
     Duration::from_millis(millis)
@@ -32,7 +32,7 @@ pub(super) fn draw(draft: &mut Draft, chance: &mut Chance) {
     let shortest = millis(chance.pick([500, 1_000, 2_000, 2_000, 5_000]));
     let refresh_floor = chance.pick(["0s", "1s"]);
     let parent_protocol = chance.pick(["stream", "stream", "poll"]);
-    draft.election = (shortest, shortest * chance.pick([1, 1, 2, 3]));
+    draft.election = Span(shortest, shortest * chance.pick([1, 1, 2, 3]));
     settings["servers"] = json!({
         "refresh_floor": refresh_floor,
         "parent_protocol": parent_protocol,
@@ -42,7 +42,7 @@ pub(super) fn draw(draft: &mut Draft, chance: &mut Chance) {
 }
 
 fn link(quality: Quality, chance: &mut Chance) -> Value {
-    let between = |least, most| json!(span((millis(least), millis(most))));
+    let between = |least, most| json!(span(Span(millis(least), millis(most))));
     let (latency, loss, duplication) = match quality {
         Quality::Quick => (
             json!(said(millis(chance.pick([0, 0, 1, 5, 20])))),
@@ -79,9 +79,9 @@ pub(super) fn cut(draft: &mut Draft) {
         let at = draft.some_time(chance);
         let lease = draft.lease();
         let length = span(match chance.below(3) {
-            0 => (Duration::from_millis(100), Duration::from_secs(3)),
-            1 => (Duration::from_secs(1), lease),
-            _ => (lease / 2, lease * 3 / 2),
+            0 => Span(Duration::from_millis(100), Duration::from_secs(3)),
+            1 => Span(Duration::from_secs(1), lease),
+            _ => Span(lease / 2, lease * 3 / 2),
         });
         let node = draft.node(chance);
         let side = chance.pick(["parent", "below", "all"]);

@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::fuzz::draft::Part::{Addresses, Clocks, Cuts, Etcd, Masters, Twins};
-use crate::fuzz::draft::{Draft, Quality, lasting};
+use crate::fuzz::draft::{Draft, Quality, Span, lasting};
 
 /// Leaves out the parts that do not go together with second processes.
 pub(super) fn exclude(draft: &mut Draft) {
@@ -37,7 +37,7 @@ pub(super) fn draw(draft: &mut Draft) {
     let chance = &mut draft.chance_of(Twins).fork(1);
     for _ in 0..draft.strength(Twins).many(chance, 2, 5) {
         let at = draft.some_time(chance);
-        let length = (Duration::from_secs(1), draft.lease() * 2);
+        let length = Span(Duration::from_secs(1), draft.lease() * 2);
         let some = json!({"clients": 1 + chance.below(2)});
         let of = match of_clients {
             true => some,

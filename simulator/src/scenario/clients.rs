@@ -8,13 +8,10 @@ use std::time::Duration;
 use doorward_engine::id::HolderName;
 use serde::Deserialize;
 
-use crate::scenario::demand::Demand;
 use crate::scenario::forms::{
-    ClientCount, Form, Maybe, Names, Read, ScenarioError, Time, UNSAID, Within, refuse, unsaid,
+    ClientCount, Names, Read, ScenarioError, Time, UNSAID, Within, refuse, unsaid,
 };
-use crate::scenario::nodes::all_named;
-use crate::scenario::usage::Usage;
-use crate::scenario::{CLIENTS_MAX, Node, Scenario, leaves_of};
+use crate::scenario::{CLIENTS_MAX, Demand, Node, Scenario, Usage, all_named, leaves_of};
 
 /// How clients talk to their server, or servers to their parent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -41,14 +38,13 @@ pub struct ClientGroup {
     #[serde(default)]
     pub name: String,
     /// The number of clients. A trace says it itself. Absent: 1.
-    #[serde(default, with = "ClientCount")]
-    pub count: usize,
+    #[serde(default)]
+    pub count: ClientCount,
     /// The nodes of the clients, in turn: a node, `leaves`, `all`, a key of the tree, or a list. Absent: `leaves`.
-    #[serde(default, rename = "at", with = "Maybe::<Names>")]
-    pub nodes: Option<Vec<String>>,
+    pub at: Option<Names>,
     /// The clients start evenly spread over this time. Absent: the refresh interval.
-    #[serde(default = "unsaid", with = "Time")]
-    pub start_within: Duration,
+    #[serde(default = "unsaid")]
+    pub start_within: Time,
     /// `stream` for clients to which the server pushes changes, as to those of the library. Absent: `poll`.
     #[serde(default, rename = "link")]
     pub connection: Connection,
@@ -69,7 +65,7 @@ impl ClientGroup {
     ///
     /// If a node is unknown.
     pub fn places(&self, nodes: &[Node]) -> Result<Vec<usize>, ScenarioError> {
-        match &self.nodes {
+        match &self.at {
             None => Ok(leaves_of(nodes)),
             Some(names) => all_named(nodes, names),
         }
@@ -80,7 +76,7 @@ impl ClientGroup {
         let of_trace = clients_of_trace(&self.first).and_then(|clients| clients.get(number));
         match of_trace {
             Some(name) => name.clone(),
-            None if self.count == 1 => self.name.clone(),
+            None if self.count.0 == 1 => self.name.clone(),
             None => format!("{}-{number}", self.name),
         }
     }
@@ -104,7 +100,7 @@ pub(super) fn complete(groups: &mut [ClientGroup], scenario: &Scenario, folder: 
     for (index, group) in groups.iter_mut().enumerate() {
         let step = format!("[{index}]");
         group.complete(scenario, folder, is_alone).within(&step)?;
-        count = count.saturating_add(group.count);
+        count = count.saturating_add(group.count.0);
         if count > CLIENTS_MAX {
             let message = format!("makes {count} clients; give at most {CLIENTS_MAX} altogether");
             return refuse(step, message);
@@ -117,18 +113,18 @@ impl ClientGroup {
     fn complete(&mut self, scenario: &Scenario, folder: &Path, is_alone: bool) -> Read<()> {
         self.first.complete(scenario, folder)?;
         self.complete_name(is_alone).within("name")?;
-        self.count = match (clients_of_trace(&self.first), self.count) {
+        self.count.0 = match (clients_of_trace(&self.first), self.count.0) {
             (None, count) => count.max(1),
             (Some(clients), 0) => clients.len(),
             _ => return refuse("count", "is not for traces; remove it"),
         };
         self.places(&scenario.nodes).within("at")?;
-        if self.start_within == UNSAID {
+        if self.start_within.0 == UNSAID {
             let template = scenario.templates.find(&self.first.resource);
             let refresh = template.map_or(Duration::ZERO, |it| it.algorithm.refresh_interval);
-            self.start_within = refresh.min(scenario.duration);
+            self.start_within.0 = refresh.min(scenario.duration.0);
         }
-        if self.start_within > scenario.duration {
+        if self.start_within.0 > scenario.duration.0 {
             let message = "is longer than the whole simulation; give less";
             return refuse("start_within", message);
         }
@@ -175,7 +171,7 @@ impl ClientGroup {
 fn have_different_names(groups: &[ClientGroup]) -> Read<()> {
     let mut names = HashSet::new();
     for (index, group) in groups.iter().enumerate() {
-        let of_group = (0..group.count).map(|number| group.client_name(number));
+        let of_group = (0..group.count.0).map(|number| group.client_name(number));
         for name in of_group {
             let checked = HolderName::new(&name).map_err(|cause| ScenarioError::new("name", cause));
             checked.within(&format!("[{index}]"))?;

@@ -14,8 +14,7 @@ pub use crate::scenario::demand::diurnal::Diurnal;
 pub use crate::scenario::demand::traced::Trace;
 use crate::scenario::demand::traced::TraceForm;
 use crate::scenario::forms::{
-    Amount, Form, Part, Read, STEP_MIN, Step, Time, UNSAID, Within, is_within, refuse, seconds,
-    unsaid,
+    Amount, Part, Read, STEP_MIN, Step, Time, Within, is_within, refuse, seconds,
 };
 
 /// The demand of a client over time. Curves that change all the time are followed in steps.
@@ -24,18 +23,15 @@ use crate::scenario::forms::{
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub enum Demand {
     /// Always the same.
-    Constant(#[serde(with = "Amount")] f64),
+    Constant(Amount),
     /// One amount, and another one from some time on.
     Step {
         /// The amount before.
-        #[serde(with = "Amount")]
-        from: f64,
+        from: Amount,
         /// The amount after.
-        #[serde(with = "Amount")]
-        to: f64,
+        to: Amount,
         /// The time of the change.
-        #[serde(with = "Time")]
-        at: Duration,
+        at: Time,
     },
     /// From one amount to another, evenly.
     Ramp(Ramp),
@@ -49,14 +45,13 @@ pub enum Demand {
     /// An amount that is multiplied by a random factor, at the start and then regularly.
     Walk {
         /// The amount before the first step.
-        #[serde(with = "Amount")]
-        start: f64,
+        start: Amount,
         /// The least and the largest factor.
         #[serde(default = "walk_factor")]
         factor: (f64, f64),
         /// The time between two steps.
-        #[serde(default = "seconds::<10>", with = "Step")]
-        every: Duration,
+        #[serde(default = "seconds::<10>")]
+        every: Step,
     },
     /// Two amounts in turn, for random times around these means (exponential).
     OnOff(OnOff),
@@ -72,20 +67,15 @@ pub enum Demand {
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(inline))]
 pub struct Ramp {
     /// The amount before.
-    #[serde(with = "Amount")]
-    pub from: f64,
+    pub from: Amount,
     /// The amount after.
-    #[serde(with = "Amount")]
-    pub to: f64,
+    pub to: Amount,
     /// The time of the first step.
-    #[serde(with = "Time")]
-    pub at: Duration,
+    pub at: Time,
     /// The duration of the ramp.
-    #[serde(rename = "over", with = "Step")]
-    pub length: Duration,
+    pub over: Step,
     /// The time between two steps. Absent: a twentieth of `over`.
-    #[serde(default = "unsaid", with = "Step")]
-    pub every: Duration,
+    pub every: Option<Step>,
 }
 
 /// Up and down around a mean.
@@ -94,20 +84,16 @@ pub struct Ramp {
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(inline))]
 pub struct Sine {
     /// The mean.
-    #[serde(with = "Amount")]
-    pub mean: f64,
+    pub mean: Amount,
     /// The distance above and below the mean; at most the mean.
-    #[serde(with = "Amount")]
-    pub amplitude: f64,
+    pub amplitude: Amount,
     /// The time from top to top.
-    #[serde(with = "Step")]
-    pub period: Duration,
+    pub period: Step,
     /// Each client is ahead of the one before it by this part of a period.
-    #[serde(default, with = "Part")]
-    pub shift: f64,
+    #[serde(default)]
+    pub shift: Part,
     /// The time between two steps. Absent: a hundredth of the period.
-    #[serde(default = "unsaid", with = "Step")]
-    pub every: Duration,
+    pub every: Option<Step>,
 }
 
 /// More for some time, all at once.
@@ -116,17 +102,14 @@ pub struct Sine {
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(inline))]
 pub struct Spike {
     /// The amount before and after.
-    #[serde(with = "Amount")]
-    pub base: f64,
+    pub base: Amount,
     /// The amount meanwhile.
-    #[serde(with = "Amount")]
-    pub peak: f64,
+    pub peak: Amount,
     /// The time of the first change.
-    #[serde(with = "Time")]
-    pub at: Duration,
+    pub at: Time,
     /// The duration of the spike.
-    #[serde(rename = "for", with = "Step")]
-    pub length: Duration,
+    #[serde(rename = "for")]
+    pub length: Step,
 }
 
 /// Two amounts in turn, for random times around these means (exponential).
@@ -135,17 +118,14 @@ pub struct Spike {
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(inline))]
 pub struct OnOff {
     /// The amount while it is on. (YAML takes `on` and `off` for truth values.)
-    #[serde(rename = "peak", with = "Amount")]
-    pub on: f64,
+    pub peak: Amount,
     /// The amount while it is off.
-    #[serde(default, rename = "base", with = "Amount")]
-    pub off: f64,
+    #[serde(default)]
+    pub base: Amount,
     /// The mean time for which it is on.
-    #[serde(with = "Step")]
-    pub on_for: Duration,
+    pub on_for: Step,
     /// The mean time for which it is off.
-    #[serde(with = "Step")]
-    pub off_for: Duration,
+    pub off_for: Step,
 }
 
 /// A crowd that comes quickly and goes slowly.
@@ -154,80 +134,58 @@ pub struct OnOff {
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(inline))]
 pub struct FlashCrowd {
     /// The amount before, and in the end.
-    #[serde(with = "Amount")]
-    pub base: f64,
+    pub base: Amount,
     /// The amount at the top.
-    #[serde(with = "Amount")]
-    pub peak: f64,
+    pub peak: Amount,
     /// The time of the first change.
-    #[serde(with = "Time")]
-    pub at: Duration,
+    pub at: Time,
     /// The time from the base to the top.
-    #[serde(with = "Step")]
-    pub rise: Duration,
+    pub rise: Step,
     /// The time from the top until half of the crowd is gone.
-    #[serde(with = "Step")]
-    pub half_life: Duration,
+    pub half_life: Step,
     /// The time between two steps. Absent: a tenth of the shorter one of `rise` and `half_life`.
-    #[serde(default = "unsaid", with = "Step")]
-    pub every: Duration,
+    pub every: Option<Step>,
 }
 
 const fn walk_factor() -> (f64, f64) {
     (0.9, 1.1)
 }
 
+/// Returns the time between two steps. Absent: one of so many parts of another time.
+fn steps_of(every: Option<Step>, of: Step, parts: u32) -> Duration {
+    every.map_or_else(|| (of.0 / parts).max(STEP_MIN), |every| every.0)
+}
+
 impl Demand {
-    /// Fills in the defaults that depend on other fields, and checks what depends on them.
-    pub(super) fn complete(&mut self, end: Duration) -> Read<()> {
-        let fill = |every: &mut Duration, of: Duration, parts: u32| {
-            if *every == UNSAID {
-                *every = (of / parts).max(STEP_MIN);
-            }
-        };
+    /// Checks what depends on several fields.
+    pub(super) fn check(&self, end: Step) -> Read<()> {
         match self {
-            Self::Step { at, .. } => is_within(*at, end).within("step.at")?,
-            Self::Spike(it) => is_within(it.at, end).within("spike.at")?,
-            Self::Ramp(it) => {
-                is_within(it.at, end).within("ramp.at")?;
-                fill(&mut it.every, it.length, 20);
+            Self::Step { at, .. } => is_within(*at, end).within("step.at"),
+            Self::Spike(it) => is_within(it.at, end).within("spike.at"),
+            Self::Ramp(it) => is_within(it.at, end).within("ramp.at"),
+            Self::FlashCrowd(it) => is_within(it.at, end).within("flash_crowd.at"),
+            Self::Diurnal(day) => day.check().within("diurnal"),
+            Self::Sine(it) if it.amplitude > it.mean => {
+                let (mean, amplitude) = (it.mean.0, it.amplitude.0);
+                let message = format!("is {amplitude}; give at most the mean, {mean}");
+                refuse("sine.amplitude", message)
             }
-            Self::FlashCrowd(it) => {
-                is_within(it.at, end).within("flash_crowd.at")?;
-                fill(&mut it.every, it.rise.min(it.half_life), 10);
+            Self::Walk { factor, .. }
+                if !(0.0 <= factor.0 && factor.0 <= factor.1 && factor.1 <= 1e6) =>
+            {
+                let message = "give the least and the largest factor, as in [0.9, 1.1]";
+                refuse("walk.factor", message)
             }
-            Self::Sine(it) => {
-                let (mean, amplitude) = (it.mean, it.amplitude);
-                if amplitude > mean {
-                    let message = format!("is {amplitude}; give at most the mean, {mean}");
-                    return refuse("sine.amplitude", message);
-                }
-                fill(&mut it.every, it.period, 100);
-            }
-            Self::Diurnal(day) => {
-                day.complete().within("diurnal")?;
-                fill(&mut day.every, day.period, 100);
-            }
-            Self::Walk { factor, .. } => {
-                let (least, most) = *factor;
-                if !(0.0 <= least && least <= most && most <= 1e6) {
-                    let message = "give the least and the largest factor, as in [0.9, 1.1]";
-                    return refuse("walk.factor", message);
-                }
-            }
-            Self::Constant(_) | Self::OnOff(_) | Self::Trace(_) => {}
+            _ => Ok(()),
         }
-        Ok(())
     }
 }
 
 /// A number, or a kind of demand.
 pub(super) struct DemandForm;
 
-impl Form for DemandForm {
-    type Value = Demand;
-
-    fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Demand, D::Error> {
+impl DemandForm {
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Demand, D::Error> {
         let demand = match Value::deserialize(from)? {
             kind @ Value::Object(_) => Demand::deserialize(kind),
             wants => Amount::deserialize(wants).map(Demand::Constant),

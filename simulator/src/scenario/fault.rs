@@ -6,7 +6,6 @@
 mod event;
 
 use std::path::Path;
-use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -14,12 +13,11 @@ use serde_json::Value;
 pub use crate::scenario::Span;
 pub use crate::scenario::fault::event::{EtcdLoss, Event, NodeServers, Side, ToEtcd};
 use crate::scenario::forms::{
-    Fields, Form, Maybe, Names, PerHour, Read, ScenarioError, Step, Time, UNSAID, Weight, Within,
-    is_within, kind_of, read_kind, refuse, unsaid,
+    Fields, Names, PerHour, Read, ScenarioError, Step, Time, Weight, Within, is_within, kind_of,
+    read_kind, refuse,
 };
 pub use crate::scenario::nodes::NodeChoice;
-use crate::scenario::nodes::all_named;
-use crate::scenario::{CLIENTS_MAX, ClientGroup, Node, Scenario};
+use crate::scenario::{CLIENTS_MAX, ClientGroup, Node, Scenario, all_named};
 
 /// Something that goes wrong, or is changed from outside.
 #[derive(Clone, Debug)]
@@ -38,33 +36,26 @@ pub enum When {
     /// Once.
     At {
         /// The time.
-        #[serde(with = "Time")]
-        at: Duration,
+        at: Time,
     },
     /// Regularly.
     Every {
         /// The time from one to the next.
-        #[serde(rename = "every", with = "Step")]
-        interval: Duration,
+        every: Step,
         /// The time of the first one. Absent: one interval.
-        #[serde(default = "unsaid", with = "Time")]
-        from: Duration,
+        from: Option<Time>,
         /// None happens later. Absent: to the end.
-        #[serde(default, with = "Maybe::<Time>")]
-        until: Option<Duration>,
+        until: Option<Time>,
     },
     /// By chance.
-    #[serde(rename = "per_hour")]
-    Random {
+    PerHour {
         /// The mean number in an hour.
-        #[serde(with = "PerHour")]
-        per_hour: f64,
+        per_hour: PerHour,
         /// None happens earlier.
-        #[serde(default, with = "Time")]
-        from: Duration,
+        #[serde(default)]
+        from: Time,
         /// None happens later. Absent: to the end.
-        #[serde(default, with = "Maybe::<Time>")]
-        until: Option<Duration>,
+        until: Option<Time>,
     },
 }
 
@@ -72,22 +63,18 @@ pub enum When {
 const WHEN: [&str; 5] = ["at", "every", "per_hour", "from", "until"];
 
 impl When {
-    /// Fills in the first time, and refuses times at which nothing would happen.
-    fn complete(&mut self, end: Duration) -> Read<()> {
-        let (first, until) = match self {
-            Self::At { at } => return is_within(*at, end).within("at"),
-            Self::Every {
-                interval,
-                from,
-                until,
-            } => {
-                if *from == UNSAID {
-                    is_within(*interval, end).within("every")?;
-                    *from = *interval;
+    /// Refuses times at which nothing would happen.
+    fn check(&self, end: Step) -> Read<()> {
+        let (first, until) = match *self {
+            Self::At { at } => return is_within(at, end).within("at"),
+            Self::Every { every, from, until } => {
+                let every = Time(every.0);
+                if from.is_none() {
+                    is_within(every, end).within("every")?;
                 }
-                (*from, *until)
+                (from.unwrap_or(every), until)
             }
-            Self::Random { from, until, .. } => (*from, *until),
+            Self::PerHour { from, until, .. } => (from, until),
         };
         is_within(first, end).within("from")?;
         if until.is_some_and(|until| until < first) {
@@ -104,26 +91,23 @@ impl When {
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Clients"))]
 pub struct ClientChoice {
     /// The number of clients, chosen by chance. At most as many as there are.
-    #[serde(rename = "clients")]
     #[cfg_attr(test, schemars(range(min = 1)))]
-    pub count: usize,
+    pub clients: usize,
     /// The name of their group. Absent: any group.
-    #[serde(rename = "of")]
-    pub group: Option<String>,
+    pub of: Option<String>,
     /// Their nodes. Absent: any node.
-    #[serde(default, rename = "at", with = "Maybe::<Names>")]
-    pub nodes: Option<Vec<String>>,
+    pub at: Option<Names>,
 }
 
 impl ClientChoice {
     /// Says whether a group is meant.
     pub fn is_of(&self, group: &ClientGroup) -> bool {
-        self.group.as_ref().is_none_or(|name| group.name == *name)
+        self.of.as_ref().is_none_or(|name| group.name == *name)
     }
 
     /// Finds the nodes that are meant. None: all.
     pub(crate) fn places(&self, nodes: &[Node]) -> Read<Option<Vec<usize>>> {
-        let names = self.nodes.as_ref();
+        let names = self.at.as_ref();
         names.map(|names| all_named(nodes, names)).transpose()
     }
 
@@ -131,7 +115,7 @@ impl ClientChoice {
     fn check(&self, scenario: &Scenario, kind: &str) -> Read<()> {
         let number = self.number_of(scenario).within(kind)?;
         let most = number.max(if scenario.idle_faults { CLIENTS_MAX } else { 0 });
-        let message = match self.count {
+        let message = match self.clients {
             _ if most == 0 => "there is no such client; change `of` or `at`".to_owned(),
             count if (1..=most).contains(&count) => return Ok(()),
             count => format!("is {count}; give a whole number from 1 to {most}"),
@@ -142,7 +126,7 @@ impl ClientChoice {
     /// Counts the clients to choose from.
     fn number_of(&self, scenario: &Scenario) -> Read<usize> {
         let groups = scenario.clients.iter().filter(|it| self.is_of(it));
-        if let (Some(name), None) = (&self.group, groups.clone().next()) {
+        if let (Some(name), None) = (&self.of, groups.clone().next()) {
             return refuse("of", format!("{name:?} is no group of clients"));
         }
         let meant = self.places(&scenario.nodes).within("at")?;
@@ -150,7 +134,7 @@ impl ClientChoice {
         let of_group = |group: &ClientGroup| {
             let places = group.places(&scenario.nodes)?;
             // The first client is at the first node, and so on in turn.
-            let in_turn = places.iter().cycle().take(group.count);
+            let in_turn = places.iter().cycle().take(group.count.0);
             Ok(in_turn.filter(is_meant).count())
         };
         groups.map(of_group).sum()
@@ -175,8 +159,8 @@ impl Fault {
         fields.retain(|_, value| !value.is_null());
         let when = WHEN.iter().filter_map(|key| fields.remove_entry(*key));
         let when: Fields = when.collect();
-        let mut when: When = read_kind(&kind_of(&when, &["from", "until"])?, when)?;
-        when.complete(scenario.duration)?;
+        let when: When = read_kind(&kind_of(&when, &["from", "until"])?, when)?;
+        when.check(scenario.duration)?;
         let Some(list) = fields.remove("one_of") else {
             let choices = vec![(1.0, Event::read(fields, scenario, folder)?)];
             return Ok(Self { when, choices });
@@ -196,7 +180,7 @@ fn weighted(list: Value, scenario: &Scenario, folder: &Path) -> Read<Vec<(f64, E
     for (index, mut fields) in list.into_iter().enumerate() {
         let weight = fields.remove("weight").unwrap_or_else(|| 1.into());
         let weight = Weight::deserialize(weight).map_err(|it| ScenarioError::new("weight", it));
-        let choice = weight.and_then(|it| Ok((it, Event::read(fields, scenario, folder)?)));
+        let choice = weight.and_then(|it| Ok((it.0, Event::read(fields, scenario, folder)?)));
         choices.push(choice.within(&format!("[{index}]"))?);
     }
     if choices.iter().all(|(weight, _)| *weight == 0.0) {

@@ -1,8 +1,6 @@
-//! Values of a scenario file: how each is written, and in which range it must be. For `#[serde(with = "…")]`. And what
-//! is wrong with them.
+//! Values of a scenario file, each of a type that says how it is written and in which range it is. And what is wrong
+//! with them.
 
-use std::fmt::Debug;
-use std::marker::PhantomData;
 use std::time::Duration;
 
 use doorward_engine::amount::Amount as EngineAmount;
@@ -11,8 +9,8 @@ use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value, json};
 
 #[cfg(test)]
-use crate::scenario::schema_tests::schema;
-use crate::scenario::{CLIENTS_MAX, DURATION_MAX, Span as TimeSpan};
+use crate::scenario::schema_tests::schema_with_default;
+use crate::scenario::{CLIENTS_MAX, DURATION_MAX};
 
 /// A problem of a scenario file, or of a file that it names. It has the keys on the way to it, as `clients[0].wants`, and
 /// a message.
@@ -47,11 +45,11 @@ pub(crate) fn refuse<T>(path: impl Into<String>, message: impl ToString) -> Read
 }
 
 /// Refuses a time after the end.
-pub(crate) fn is_within(time: Duration, end: Duration) -> Read<()> {
-    if time < end {
+pub(super) fn is_within(time: Time, end: Step) -> Read<()> {
+    if time.0 < end.0 {
         return Ok(());
     }
-    let [time, end] = [time, end].map(humantime::format_duration);
+    let [time, end] = [time.0, end.0].map(humantime::format_duration);
     let message = format!("is {time}; give a time before the end of the simulation, {end}");
     refuse("", message)
 }
@@ -96,13 +94,17 @@ pub(super) const STEP_MIN: Duration = Duration::from_millis(1);
 /// A time that a file does not say, until its default is computed from other fields. No file can say it.
 pub(super) const UNSAID: Duration = Duration::MAX;
 
-pub(super) const fn unsaid() -> Duration {
-    UNSAID
+pub(super) const fn unsaid() -> Time {
+    Time(UNSAID)
+}
+
+pub(super) const fn unsaid_step() -> Step {
+    Step(UNSAID)
 }
 
 /// Returns the default of a duration.
-pub(super) const fn seconds<const SECONDS: u64>() -> Duration {
-    Duration::from_secs(SECONDS)
+pub(super) const fn seconds<const SECONDS: u64>() -> Step {
+    Step(Duration::from_secs(SECONDS))
 }
 
 /// Returns the default of a count or factor.
@@ -110,67 +112,27 @@ pub(super) fn one<T: From<u8>>() -> T {
     T::from(1)
 }
 
-/// How a file writes a value.
-pub(crate) trait Form {
-    type Value: Debug;
-
-    fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Self::Value, D::Error>;
-
-    /// Writes a default into the schema.
-    #[cfg(test)]
-    fn serialize<S: serde::Serializer>(value: &Self::Value, to: S) -> Result<S::Ok, S::Error> {
-        crate::scenario::schema_tests::write_default(value, to)
-    }
-}
-
-/// A value in its form.
-pub(crate) struct As<F: Form>(pub(crate) F::Value);
-
-impl<'de, F: Form> Deserialize<'de> for As<F> {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        F::deserialize(from).map(Self)
-    }
-}
-
-/// A value that may be absent.
-pub(crate) struct Maybe<F: Form>(PhantomData<F>);
-
-impl<F: Form> Form for Maybe<F> {
-    type Value = Option<F::Value>;
-
-    fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Self::Value, D::Error> {
-        Ok(Option::<As<F>>::deserialize(from)?.map(|value| value.0))
-    }
-}
-
-/// Times from the start.
-pub(crate) struct Times;
-
-impl Form for Times {
-    type Value = Vec<Duration>;
-
-    fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Duration>, D::Error> {
-        let times = Vec::<As<Time>>::deserialize(from)?;
-        Ok(times.into_iter().map(|time| time.0).collect())
-    }
-}
-
 /// Numbers between two, both included.
 macro_rules! numbers {
     ($($(#[doc = $doc:literal])* $Form:ident: $Value:ty as $kind:literal, $least:expr, $most:expr;)*) => {$(
         $(#[doc = $doc])*
-        pub(crate) struct $Form;
+        #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
+        pub struct $Form(pub $Value);
+
+        impl From<u8> for $Form {
+            fn from(number: u8) -> Self {
+                Self(number.into())
+            }
+        }
 
         #[cfg(test)]
-        schema!([] $Form: |_| schemars::json_schema!({"type": $kind, "minimum": $least, "maximum": $most}));
+        schema_with_default!($Form: |_| schemars::json_schema!({"type": $kind, "minimum": $least, "maximum": $most}));
 
-        impl Form for $Form {
-            type Value = $Value;
-
-            fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<$Value, D::Error> {
+        impl<'de> Deserialize<'de> for $Form {
+            fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
                 let number = <$Value>::deserialize(from)?;
                 if ($least..=$most).contains(&number) {
-                    return Ok(number);
+                    return Ok(Self(number));
                 }
                 let expected = format!("a number from {} to {}", $least, $most);
                 Err(D::Error::custom(format!("is {number}; give {expected}")))
@@ -210,21 +172,20 @@ numbers! {
 macro_rules! durations {
     ($($(#[doc = $doc:literal])* $Form:ident: $least:expr;)*) => {$(
         $(#[doc = $doc])*
-        pub(crate) struct $Form;
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+        pub struct $Form(pub Duration);
 
         #[cfg(test)]
-        schema!([] $Form: |_| schemars::json_schema!({"type": ["string", "number"], "format": "duration"}));
+        schema_with_default!($Form: |_| schemars::json_schema!({"type": ["string", "number"], "format": "duration"}));
 
-        impl Form for $Form {
-            type Value = Duration;
-
-            fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
+        impl<'de> Deserialize<'de> for $Form {
+            fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
                 let duration = duration(from)?;
                 if duration < $least {
                     let least = humantime::format_duration($least);
                     return Err(D::Error::custom(format!("is too short; give at least {least}")));
                 }
-                Ok(duration)
+                Ok(Self(duration))
             }
         }
     )*};
@@ -253,36 +214,34 @@ fn duration<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
 }
 
 /// A name, or a list of names.
-pub(crate) struct Names;
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Names(pub Vec<String>);
 
-impl Form for Names {
-    type Value = Vec<String>;
-
-    fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
+impl<'de> Deserialize<'de> for Names {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let names = match Value::deserialize(from)? {
             Value::Array(names) => names,
             name => vec![name],
         };
-        serde_json::from_value(names.into()).map_err(D::Error::custom)
+        let names = serde_json::from_value(names.into());
+        names.map(Self).map_err(D::Error::custom)
     }
 }
 
-/// One duration, or two between which chance decides.
-pub(crate) struct Span;
+/// A duration between these two, by chance. A file may give one duration for both.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Span(pub Duration, pub Duration);
 
-impl Form for Span {
-    type Value = TimeSpan;
-
-    fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<TimeSpan, D::Error> {
+impl<'de> Deserialize<'de> for Span {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let span = match Value::deserialize(from)? {
-            two @ Value::Array(_) => <(As<Time>, As<Time>)>::deserialize(two),
-            one => duration(one).map(|it| (As(it), As(it))),
+            two @ Value::Array(_) => <(Time, Time)>::deserialize(two),
+            one => Time::deserialize(one).map(|it| (it, it)),
         };
+        let message = "goes backwards; give the shorter duration first";
         match span.map_err(D::Error::custom)? {
-            (As(least), As(most)) if least <= most => Ok((least, most)),
-            _ => Err(D::Error::custom(
-                "goes backwards; give the shorter duration first",
-            )),
+            (Time(least), Time(most)) if least <= most => Ok(Self(least, most)),
+            _ => Err(D::Error::custom(message)),
         }
     }
 }

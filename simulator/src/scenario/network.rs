@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use crate::scenario::Span as TimeSpan;
-use crate::scenario::forms::{Form, Maybe, Names, Part, Read, Span, Time, Within, refuse};
+use crate::scenario::forms::{Names, Part, Read, Span, Time, Within, refuse};
 use crate::scenario::nodes::{Node, all_named, named};
 
 /// Links of one node.
@@ -17,17 +16,9 @@ pub struct Links {
     pub parent: Link,
 }
 
-/// One kind of way.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Link {
-    /// The time of a message, one way.
-    pub latency: Latency,
-    /// The part of messages that are lost, 0…1. On streams between servers what is lost comes late
-    /// (it is sent again after a second), as it does with TCP.
-    pub loss: f64,
-    /// The part of messages that arrive twice, 0…1. Not on streams.
-    pub duplication: f64,
-}
+/// The latency of a link that says none: within a region, as in any cloud.
+pub const NEAR: Latency =
+    Latency::Uniform(Span(Duration::from_millis(1), Duration::from_millis(5)));
 
 /// A distribution of latencies.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
@@ -36,15 +27,14 @@ pub struct Link {
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(inline))]
 pub enum Latency {
     /// All between two alike; or always the same, if the two are equal.
-    Uniform(#[serde(with = "Span")] TimeSpan),
+    Uniform(Span),
     /// A least one, plus an exponential tail of that mean.
     Exponential {
         /// No message is faster.
-        #[serde(default, with = "Time")]
-        least: Duration,
+        #[serde(default)]
+        least: Time,
         /// The mean of the additional time.
-        #[serde(with = "Time")]
-        mean: Duration,
+        mean: Time,
     },
 }
 
@@ -55,29 +45,28 @@ pub enum Latency {
 pub struct Network {
     /// All links.
     #[serde(flatten)]
-    pub all: LinkChange,
+    pub all: Link,
     /// Only between clients and servers.
-    pub clients: LinkChange,
+    pub clients: Link,
     /// Only between servers.
-    pub servers: LinkChange,
+    pub servers: Link,
     /// Single links.
     pub links: Vec<SingleLinks>,
 }
 
-/// A link as a file has it. Absent fields stay as they were.
+/// A link. Absent fields stay as they were.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Link"))]
-pub struct LinkChange {
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Link {
     /// The time of a message, one way: a duration, two between which chance decides, or `{least: 1ms, mean: 5ms}` with
     /// an exponential tail. Absent: `[1ms, 5ms]`.
     pub latency: Option<Latency>,
-    /// The part of messages that is lost. On streams between servers they come late instead. Absent: 0.
-    #[serde(with = "Maybe::<Part>")]
-    pub loss: Option<f64>,
+    /// The part of messages that is lost. On streams between servers they come late instead: they are sent again after
+    /// a second, as with TCP. Absent: 0.
+    pub loss: Option<Part>,
     /// The part of messages that arrives twice. Not on streams. Absent: 0.
-    #[serde(with = "Maybe::<Part>")]
-    pub duplication: Option<f64>,
+    pub duplication: Option<Part>,
 }
 
 /// Single links. One of `between` and `at` says which.
@@ -86,33 +75,21 @@ pub struct LinkChange {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SingleLinks {
     /// A node and its parent, or two keys of the tree.
-    #[serde(default)]
     pub between: Option<(String, String)>,
     /// The nodes whose links to clients are meant.
-    #[serde(default, with = "Maybe::<Names>")]
-    pub at: Option<Vec<String>>,
+    pub at: Option<Names>,
     /// The links.
     #[serde(flatten)]
-    pub link: LinkChange,
+    pub link: Link,
 }
 
-/// Within a region, as in any cloud.
-impl Default for Link {
-    fn default() -> Self {
+impl Link {
+    /// Fills in absent fields from another link.
+    fn or(self, usual: Self) -> Self {
         Self {
-            latency: Latency::Uniform((Duration::from_millis(1), Duration::from_millis(5))),
-            loss: 0.0,
-            duplication: 0.0,
-        }
-    }
-}
-
-impl LinkChange {
-    fn apply(self, link: Link) -> Link {
-        Link {
-            latency: self.latency.unwrap_or(link.latency),
-            loss: self.loss.unwrap_or(link.loss),
-            duplication: self.duplication.unwrap_or(link.duplication),
+            latency: self.latency.or(usual.latency),
+            loss: self.loss.or(usual.loss),
+            duplication: self.duplication.or(usual.duplication),
         }
     }
 }
@@ -120,10 +97,9 @@ impl LinkChange {
 impl Network {
     /// Finds the links of each node of a tree.
     pub(crate) fn resolve(&self, nodes: &[Node]) -> Read<Vec<Links>> {
-        let both = self.all.apply(Link::default());
         let usual = Links {
-            clients: self.clients.apply(both),
-            parent: self.servers.apply(both),
+            clients: self.clients.or(self.all),
+            parent: self.servers.or(self.all),
         };
         let mut all = vec![usual; nodes.len()];
         for (index, links) in self.links.iter().enumerate() {
@@ -136,7 +112,7 @@ impl Network {
 
 impl SingleLinks {
     fn change(&self, all: &mut [Links], nodes: &[Node]) -> Read<()> {
-        if self.link == LinkChange::default() {
+        if self.link == Link::default() {
             let message = "says nothing of the link; give a latency, loss or duplication";
             return refuse("", message);
         }
@@ -151,7 +127,7 @@ impl SingleLinks {
                 None => &mut it.clients,
             });
             if let Some(link) = link {
-                *link = self.link.apply(*link);
+                *link = self.link.or(*link);
             }
         }
         Ok(())

@@ -16,7 +16,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 
 use crate::scenario::NODES_MAX;
-use crate::scenario::forms::{Candidates, Form, Names, NodeCount, Read, Within, one, refuse};
+use crate::scenario::forms::{Candidates, Names, NodeCount, Read, Within, one, refuse};
 
 /// Words that say which nodes are meant, so that no node has them as its name. YAML takes the last two for truth
 /// values.
@@ -78,14 +78,12 @@ pub(super) struct Listed {
     /// Its name, which is unique.
     name: String,
     /// The key of a tree that the node was made of. Absent: its name.
-    #[serde(default)]
     key: Option<String>,
     /// The name of a node before it. Absent: it is the root.
-    #[serde(default)]
     parent: Option<String>,
     /// The number of its servers.
-    #[serde(default = "one", with = "Candidates")]
-    candidates: u32,
+    #[serde(default = "one::<Candidates>")]
+    candidates: Candidates,
 }
 
 /// Nodes by their keys, in the order of the file. A node with nothing to say has no value.
@@ -103,29 +101,26 @@ pub(super) struct Branches(
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Node"))]
 pub(super) struct Branch {
     /// The number of such nodes at each parent. Not for the root.
-    #[serde(default = "one", with = "NodeCount")]
-    count: u32,
+    #[serde(default = "one::<NodeCount>")]
+    count: NodeCount,
     /// The number of servers of the node. If there are several, another one succeeds a master that dies.
-    #[serde(default = "one", with = "Candidates")]
-    candidates: u32,
+    #[serde(default = "one::<Candidates>")]
+    candidates: Candidates,
     /// The nodes below: a map, or a list of names. Absent: it is a leaf.
-    #[serde(default)]
     children: Option<Children>,
 }
 
 const ALONE: Branch = Branch {
-    count: 1,
-    candidates: 1,
+    count: NodeCount(1),
+    candidates: Candidates(1),
     children: None,
 };
 
 /// The nodes of a tree: the root first, parents before their children.
 pub(super) struct TreeForm;
 
-impl Form for TreeForm {
-    type Value = Vec<Node>;
-
-    fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Node>, D::Error> {
+impl TreeForm {
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Node>, D::Error> {
         let nodes = planted(TreeFile::deserialize(from)?).within("tree");
         nodes.map_err(D::Error::custom)
     }
@@ -159,7 +154,7 @@ fn planted(file: TreeFile) -> Read<Vec<Node>> {
                 return refuse("", "give one root, and all other nodes as its children");
             };
             let root = root.as_ref().unwrap_or(&ALONE);
-            if root.count != 1 {
+            if root.count.0 != 1 {
                 return refuse(format!("{key}.count"), "is not for the root; remove it");
             }
             tree.plant(key, root, None, "")?;
@@ -181,11 +176,11 @@ struct Planting {
 impl Planting {
     /// Makes the nodes of a key, `path` before the name of each.
     fn plant(&mut self, key: &str, branch: &Branch, parent: Option<usize>, path: &str) -> Read<()> {
-        for number in 1..=branch.count {
-            let mut node = Node::new(key, parent, branch.candidates);
+        for number in 1..=branch.count.0 {
+            let mut node = Node::new(key, parent, branch.candidates.0);
             node.name = format!("{path}{key}");
             let mut below = path.to_owned();
-            if branch.count > 1 {
+            if branch.count.0 > 1 {
                 node.name = format!("{}-{number}", node.name);
                 below = format!("{}.", node.name);
             }
@@ -214,7 +209,7 @@ impl Planting {
             let message = "give a node before it; only the first node has no parent";
             return refuse("parent", message);
         }
-        let mut added = Node::new(node.name, parent, node.candidates);
+        let mut added = Node::new(node.name, parent, node.candidates.0);
         added.key = node.key.unwrap_or(added.key);
         self.add(added).map(|_| ())
     }
@@ -260,7 +255,7 @@ pub(super) fn named(nodes: &[Node], name: &str) -> Read<Vec<usize>> {
 }
 
 /// Finds the nodes of one name or of several.
-pub(super) fn all_named(nodes: &[Node], names: &[String]) -> Read<Vec<usize>> {
+pub(super) fn all_named(nodes: &[Node], Names(names): &Names) -> Read<Vec<usize>> {
     if names.is_empty() {
         return refuse("", "is empty; give at least one node");
     }
@@ -270,12 +265,13 @@ pub(super) fn all_named(nodes: &[Node], names: &[String]) -> Read<Vec<usize>> {
 
 /// A node, or one of several by chance: `any`, `below_root`, or names as in [`all_named`].
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub struct NodeChoice(#[serde(with = "Names")] Vec<String>);
+pub struct NodeChoice(Names);
 
 impl NodeChoice {
     /// Finds the nodes that something can happen to.
     pub(crate) fn places(&self, nodes: &[Node]) -> Read<Vec<usize>> {
-        let word = self.0.first().filter(|_| self.0.len() == 1);
+        let Names(names) = &self.0;
+        let word = names.first().filter(|_| names.len() == 1);
         match word.map_or("", String::as_str) {
             "any" => Ok((0..nodes.len()).collect()),
             "below_root" if nodes.len() > 1 => Ok((1..nodes.len()).collect()),
@@ -294,7 +290,7 @@ impl NodeChoice {
     pub(crate) fn only(&self, nodes: &[Node]) -> Option<usize> {
         let is_word = |name: &String| matches!(name.as_str(), "any" | "below_root");
         match self.places(nodes).ok()?[..] {
-            [only] if !self.0.iter().any(is_word) => Some(only),
+            [only] if !self.0.0.iter().any(is_word) => Some(only),
             _ => None,
         }
     }

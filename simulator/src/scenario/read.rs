@@ -11,11 +11,9 @@ use doorward_documents::DOCUMENT_BYTES_MAX;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use crate::scenario::fault::Fault;
 pub use crate::scenario::forms::ScenarioError;
-use crate::scenario::forms::{As, Read, UNSAID, Within, is_within, refuse};
-use crate::scenario::nodes::TreeForm;
-use crate::scenario::{Node, Scenario, clients, templates};
+use crate::scenario::forms::{Read, UNSAID, Within, is_within, refuse};
+use crate::scenario::{Fault, Node, Scenario, TreeForm, clients, templates};
 
 /// The default time between two measurements.
 const SAMPLE_EVERY: Duration = Duration::from_secs(5);
@@ -29,7 +27,8 @@ const DEPTH_MAX: usize = 32;
 /// Only the tree of a scenario file.
 #[derive(Deserialize)]
 struct TreeOnly {
-    tree: As<TreeForm>,
+    #[serde(with = "TreeForm")]
+    tree: Vec<Node>,
 }
 
 impl Scenario {
@@ -52,7 +51,7 @@ impl Scenario {
     ///
     /// If it has no tree, or that is invalid.
     pub fn parse_tree(text: &str, file: &str) -> Result<Vec<Node>, ScenarioError> {
-        parsed(text, file).map(|TreeOnly { tree }| tree.0)
+        parsed(text, file).map(|TreeOnly { tree }| tree)
     }
 
     /// Reads the text of a scenario file. `file` is its name, for messages and for a scenario that
@@ -107,11 +106,11 @@ impl Scenario {
             let fault = fault.within(&format!("faults[{index}]"))?;
             self.faults.push(fault);
         }
-        if self.sample_every == UNSAID {
-            self.sample_every = SAMPLE_EVERY.min(self.duration);
+        if self.sample_every.0 == UNSAID {
+            self.sample_every.0 = SAMPLE_EVERY.min(self.duration.0);
         }
-        if self.settled_after == UNSAID {
-            self.settled_after = self.settled_by_default();
+        if self.settled_after.0 == UNSAID {
+            self.settled_after.0 = self.settled_by_default();
         }
         self.check()
     }
@@ -127,8 +126,8 @@ impl Scenario {
         }
         is_within(self.settled_after, self.duration).within("settled_after")?;
         let nodes = self.nodes.len();
-        let every = self.sample_every.as_nanos().max(1);
-        let samples = self.duration.as_nanos() / every * nodes as u128;
+        let every = self.sample_every.0.as_nanos().max(1);
+        let samples = self.duration.0.as_nanos() / every * nodes as u128;
         let message = if self.sample_every > self.duration {
             "is longer than the whole simulation; give less".to_owned()
         } else if samples > NODE_SAMPLES_MAX {

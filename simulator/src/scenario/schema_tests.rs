@@ -4,6 +4,7 @@ use std::fmt::Debug;
 use std::fs;
 use std::path::Path;
 
+use doorward_engine::id::ResourceId;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema, schema_for};
 use serde::{Serialize, Serializer};
 use serde_json::Value;
@@ -12,14 +13,14 @@ use crate::scenario::Scenario;
 use crate::scenario::demand::traced::{Trace, TraceForm};
 use crate::scenario::demand::{Demand, DemandForm};
 use crate::scenario::fault::{Event, When};
-use crate::scenario::forms::{Amount, As, Maybe, Names, Span, Time, Times, UNSAID, Weight};
-use crate::scenario::nodes::{NodeChoice, TreeFile, TreeForm};
+use crate::scenario::forms::{Amount, Names, Span, Time, UNSAID, Weight};
+use crate::scenario::nodes::{Node, NodeChoice, TreeFile, TreeForm};
 use crate::scenario::usage::ResourceForm;
 
 /// The JSON Schema of a form, without a name of its own.
 macro_rules! schema {
-    ([$($F:ident)?] $Form:ty: $schema:expr) => {
-        impl $(<$F: crate::scenario::forms::Form + schemars::JsonSchema>)? schemars::JsonSchema for $Form {
+    ($Form:ty: $schema:expr) => {
+        impl schemars::JsonSchema for $Form {
             fn schema_name() -> std::borrow::Cow<'static, str> {
                 stringify!($Form).into()
             }
@@ -36,19 +37,29 @@ macro_rules! schema {
     };
 }
 
-pub(super) use schema;
+/// The JSON Schema of a form that may be a default.
+macro_rules! schema_with_default {
+    ($Form:ty: $schema:expr) => {
+        crate::scenario::schema_tests::schema!($Form: $schema);
 
-schema!([F] As<F>: |generator| F::json_schema(generator));
-schema!([F] Maybe<F>: |generator| F::json_schema(generator));
-schema!([] Times: |generator| Vec::<As<Time>>::json_schema(generator));
-schema!([] Names: either::<String, Vec<String>>);
-schema!([] Span: either::<As<Time>, (As<Time>, As<Time>)>);
-schema!([] TreeForm: |generator| TreeFile::json_schema(generator));
-schema!([] NodeChoice: |generator| Names::json_schema(generator));
-schema!([] DemandForm: either::<As<Amount>, Demand>);
-schema!([] TraceForm: either::<String, Trace>);
-schema!([] ResourceForm: |generator| String::json_schema(generator));
-schema!([] TemplatesForm: |_| json_schema!({
+        impl serde::Serialize for $Form {
+            fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+                crate::scenario::schema_tests::write_default(self, to)
+            }
+        }
+    };
+}
+
+pub(super) use {schema, schema_with_default};
+
+schema!(Names: either::<String, Vec<String>>);
+schema_with_default!(Span: either::<Time, (Time, Time)>);
+schema!(TreeForm: |generator| TreeFile::json_schema(generator));
+schema!(NodeChoice: |generator| Names::json_schema(generator));
+schema!(DemandForm: either::<Amount, Demand>);
+schema!(TraceForm: either::<String, Trace>);
+schema!(ResourceForm: |generator| String::json_schema(generator));
+schema!(TemplatesForm: |_| json_schema!({
     "description": "Templates, as in a template file, or the name of one.",
     "anyOf": [{"type": "object", "required": ["resources"]}, {"type": "string"}],
 }));
@@ -67,15 +78,26 @@ pub(super) struct TemplatesForm;
 /// Writes a default of a value in its form: numbers and durations are read as they are debugged. A stand-in for an
 /// absent value is none.
 pub(super) fn write_default<S: Serializer>(value: &impl Debug, to: S) -> Result<S::Ok, S::Error> {
+    // `Amount(1.0)`, `Time(5s)`, or `Span(1s, 1s)` with two equal ends.
     let text = format!("{value:?}");
-    match serde_json::from_str::<Value>(&text) {
-        Ok(value) if value != 0 && value != "(the only one)" => value.serialize(to),
-        Err(_) if text != "None" && text != format!("{UNSAID:?}") => {
-            // Of a span, both ends are equal.
-            let end = text.rsplit(", ").next().unwrap_or(&text);
-            end.trim_end_matches(')').serialize(to)
-        }
+    let text = text.trim_end_matches(')').rsplit(['(', ' ']).next();
+    let text = text.unwrap_or_default();
+    match serde_json::from_str::<Value>(text) {
+        Ok(value) if value != 0 => value.serialize(to),
+        Err(_) if text != format!("{UNSAID:?}") => text.serialize(to),
         _ => to.serialize_none(),
+    }
+}
+
+impl TreeForm {
+    pub(super) fn serialize<S: Serializer>(nodes: &[Node], to: S) -> Result<S::Ok, S::Error> {
+        to.collect_seq(nodes.iter().map(|node| &node.name))
+    }
+}
+
+impl ResourceForm {
+    pub(super) fn serialize<S: Serializer>(_: &ResourceId, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_none()
     }
 }
 
@@ -90,7 +112,7 @@ impl JsonSchema for FaultFile {
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let when = generator.subschema_for::<When>();
         let event = generator.subschema_for::<Event>();
-        let weight = generator.subschema_for::<As<Weight>>();
+        let weight = generator.subschema_for::<Weight>();
         let weighted = json_schema!({"allOf": [event], "properties": {"weight": weight}});
         let one_of = json_schema!({"type": "array", "items": weighted});
         let several = json_schema!({"required": ["one_of"], "properties": {"one_of": one_of}});

@@ -11,10 +11,8 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
 use crate::scenario::demand::{Demand, DemandForm};
-use crate::scenario::forms::{
-    Amount, Cost, Count, Form, Headroom, Maybe, Read, Span, Window, Within, refuse,
-};
-use crate::scenario::{Scenario, Span as TimeSpan, templates};
+use crate::scenario::forms::{Amount, Cost, Count, Headroom, Read, Span, Window, Within, refuse};
+use crate::scenario::{Scenario, templates};
 
 /// A resource that each client of a group uses.
 #[derive(Clone, Debug, Deserialize)]
@@ -34,7 +32,6 @@ pub struct Usage {
     #[serde(rename = "wants", with = "DemandForm")]
     pub demand: Demand,
     /// A limiter of the client library. Absent: they use all that they want and may use at once.
-    #[serde(default)]
     pub limiter: Option<Limiter>,
 }
 
@@ -59,9 +56,7 @@ enum ModeForm {
 /// The id of a resource.
 pub(super) struct ResourceForm;
 
-impl Form for ResourceForm {
-    type Value = ResourceId;
-
+impl ResourceForm {
     fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<ResourceId, D::Error> {
         ResourceId::new(&String::deserialize(from)?).map_err(D::Error::custom)
     }
@@ -73,48 +68,44 @@ impl Form for ResourceForm {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Limiter {
     /// A rate limiter, and the cost of each request. `wants` counts per second.
-    #[serde(default, with = "Maybe::<Cost>")]
-    pub rate: Option<f64>,
+    pub rate: Option<Cost>,
     /// The limiter of a budget, and the amount that each call takes. `wants` counts per second.
-    #[serde(default, with = "Maybe::<Count>")]
-    pub budget: Option<u32>,
+    pub budget: Option<Count>,
     /// A concurrency limiter, and the permits of each piece of work. `wants` would be in flight without limits.
-    #[serde(default, with = "Maybe::<Count>")]
-    pub concurrency: Option<u32>,
+    pub concurrency: Option<Count>,
     /// The duration of each piece of work. With `concurrency`.
-    #[serde(default, rename = "for", with = "Maybe::<Span>")]
-    pub takes: Option<TimeSpan>,
+    #[serde(rename = "for")]
+    pub takes: Option<Span>,
     /// The client asks for measured demand. Absent: for its load.
-    #[serde(default)]
     pub adaptive: Option<Adaptive>,
 }
 
-/// Settings of measured demand. Absent ones are as the library has them.
+/// Settings of measured demand.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema), schemars(inline))]
-pub struct Adaptive(#[serde(with = "AdaptiveForm")] pub AdaptiveWants);
+#[serde(deny_unknown_fields)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Adaptive {
+    /// The time over which demand is measured. Absent: 10 s.
+    window: Option<Window>,
+    /// The client asks for the measured amount times this. Absent: 1.2.
+    headroom: Option<Headroom>,
+    /// The client never asks for less. Absent: 1.
+    least: Option<Amount>,
+    /// The client never asks for more. Absent: 1e15.
+    most: Option<Amount>,
+}
 
-/// Measured demand.
-#[derive(Deserialize)]
-#[serde(
-    remote = "AdaptiveWants",
-    default = "AdaptiveWants::default",
-    deny_unknown_fields
-)]
-#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Adaptive"))]
-struct AdaptiveForm {
-    /// The time over which demand is measured.
-    #[serde(with = "Window")]
-    window: Duration,
-    /// The client asks for the measured amount times this.
-    #[serde(with = "Headroom")]
-    headroom: f64,
-    /// The client never asks for less.
-    #[serde(with = "Amount")]
-    least: f64,
-    /// The client never asks for more.
-    #[serde(with = "Amount")]
-    most: f64,
+impl Adaptive {
+    /// Returns the settings of the library. Absent ones stay as the library has them.
+    pub(crate) fn wants(self) -> AdaptiveWants {
+        let usual = AdaptiveWants::default();
+        AdaptiveWants {
+            window: self.window.map_or(usual.window, |it| it.0),
+            headroom: self.headroom.map_or(usual.headroom, |it| it.0),
+            least: self.least.map_or(usual.least, |it| it.0),
+            most: self.most.map_or(usual.most, |it| it.0),
+        }
+    }
 }
 
 impl Usage {
@@ -137,19 +128,20 @@ impl Usage {
                 "a BUDGET needs {budget: COST}, and only a BUDGET",
             );
         }
+        let is_rate = |it: Limiter| it.rate.is_some() || it.budget.is_some();
         match self
             .limiter
-            .map(|it| (it.rate.or(budget.map(f64::from)), it.concurrency, it.takes))
+            .map(|it| (is_rate(it), it.concurrency, it.takes))
         {
-            Some((None, Some(_), Some((_, Duration::ZERO)))) => {
+            Some((false, Some(_), Some(Span(_, Duration::ZERO)))) => {
                 return refuse("limiter.for", "is no time");
             }
-            None | Some((Some(_), None, None) | (None, Some(_), Some(_))) => {}
+            None | Some((true, None, None) | (false, Some(_), Some(_))) => {}
             _ => return refuse("limiter", "give rate, budget, or concurrency and for"),
         }
         if let Demand::Trace(trace) = &mut self.demand {
             trace.open(folder).within("wants")?;
         }
-        self.demand.complete(scenario.duration).within("wants")
+        self.demand.check(scenario.duration).within("wants")
     }
 }

@@ -23,20 +23,14 @@ pub(crate) struct Events<T = Action> {
     number: u64,
 }
 
-impl Events {
-    /// Adds an action at a time.
-    pub(crate) fn act(&mut self, at: Time, deed: impl Deed) {
-        self.put(at, Box::new(deed));
-    }
-}
-
 impl<T> Events<T> {
     pub(crate) const fn new() -> Self {
         let queued = BTreeMap::new();
         Self { queued, number: 0 }
     }
 
-    fn put(&mut self, at: Time, what: T) {
+    /// Adds an event at a time.
+    pub(crate) fn put(&mut self, at: Time, what: T) {
         self.number += 1;
         self.queued.insert((at, self.number), what);
     }

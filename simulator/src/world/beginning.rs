@@ -11,12 +11,8 @@ use doorward_trace::Row;
 
 use crate::checker::Watched;
 use crate::recording::{NodeInfo, Recording, ResourceRecording};
-use crate::scenario::demand::Demand;
-use crate::scenario::demand::demand_player::DemandPlayer;
-use crate::scenario::usage::Usage;
-use crate::world::place::{Place, ServerSlot};
-use crate::world::uses::{Use, chance_of};
-use crate::world::{ClientProcess, World};
+use crate::scenario::{Demand, DemandPlayer, Usage};
+use crate::world::{ClientProcess, Place, ServerSlot, Use, World, chance_of};
 
 impl World<'_> {
     /// Builds the tree.
@@ -64,13 +60,13 @@ impl World<'_> {
     /// Creates the clients.
     pub(super) fn spawn_clients(&mut self) {
         let scenario = self.scenario;
-        let settled_after = Time::ZERO + scenario.settled_after;
+        let settled_after = Time::ZERO + scenario.settled_after.0;
         for (number, group) in (0..).zip(&scenario.clients) {
             let watch = |usage: &Usage| self.watch(&usage.resource, settled_after);
             let resources: Vec<u32> = group.usages().map(watch).collect();
             let places = group.places(&scenario.nodes).unwrap_or_default();
             let first = self.clients.len();
-            let (count, start_within) = (group.count, group.start_within);
+            let (count, start_within) = (group.count.0, group.start_within.0);
             for index in 0..count {
                 let Some(place) = places.get(index % places.len().max(1)) else {
                     continue;
@@ -143,9 +139,9 @@ impl World<'_> {
             scenario: scenario.name.clone(),
             description: scenario.description.clone(),
             seed: scenario.seed,
-            duration_s: scenario.duration.as_secs_f64(),
-            sample_every_s: scenario.sample_every.as_secs_f64(),
-            settled_after_s: scenario.settled_after.as_secs_f64(),
+            duration_s: scenario.duration.0.as_secs_f64(),
+            sample_every_s: scenario.sample_every.0.as_secs_f64(),
+            settled_after_s: scenario.settled_after.0.as_secs_f64(),
             nodes: nodes.collect(),
             clients: self.clients.len() as usize,
             resources: resources.collect(),

@@ -15,9 +15,8 @@ use doorward_session::candidate::{Candidate, CandidateConfig};
 use doorward_session::time::tolerance::Tolerance;
 use smol_str::{SmolStr, format_smolstr};
 
-use crate::world::World;
 use crate::world::etcd::KeyWatch;
-use crate::world::message::ServerId;
+use crate::world::{ServerId, World};
 
 /// Members of etcd, as candidates see it. All are out of reach at once, or none.
 const ENDPOINTS: u32 = 3;

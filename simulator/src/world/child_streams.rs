@@ -9,8 +9,7 @@ use doorward_session::close_reason::{CloseReason, ConnectionEnd};
 
 use std::time::Duration;
 
-use crate::world::World;
-use crate::world::message::{Line, ServerId};
+use crate::world::{Line, ServerId, World};
 
 /// Messages that may wait at a child that accepts none, as in a server.
 const BACKLOG_MAX: usize = 64;
@@ -88,11 +87,9 @@ impl World<'_> {
         match message {
             ToChild::Answer { reply, .. } | ToChild::Push { reply, .. } => {
                 let now = self.now;
-                let child = self.server_of(line.0);
+                let child = self.server_of(line.0).filter(|it| it.is_frozen(now));
                 // A frozen child whose backlog is full accepts no message.
-                if child
-                    .is_some_and(|it| it.is_frozen(now) && it.backlog.messages.len() >= BACKLOG_MAX)
-                {
+                if child.is_some_and(|it| it.backlog.messages.len() >= BACKLOG_MAX) {
                     return self.input(id, |replica, _| {
                         replica.change_streams(|it| it.handle_full(stream))
                     });

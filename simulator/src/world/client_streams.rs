@@ -7,8 +7,7 @@ use doorward::in_process;
 use doorward_engine::id::HolderId;
 use doorward_engine::messages::GetCapacityReply;
 
-use crate::world::World;
-use crate::world::message::ServerId;
+use crate::world::{ServerId, World};
 
 /// Delay of a push that overtook the answer before it.
 const OVERTAKEN: Duration = Duration::from_millis(10);

@@ -9,13 +9,13 @@ use doorward_engine::node::mastership::Outcome;
 use doorward_engine::time::Time;
 use doorward_session::master_finder::MasterFinder;
 
-use crate::scenario::clients::Connection;
-use crate::scenario::demand::Demand;
-use crate::world::agenda::Deed;
-use crate::world::message::{CLIENT_TIMEOUT, CallId, ClientRequest, RequestResult};
-use crate::world::uses::{chance_of, in_flight, words};
+use crate::scenario::{Connection, Demand};
+use crate::world::uses::words;
 use crate::world::work::LimiterWork;
-use crate::world::{ClientProcess, World};
+use crate::world::{
+    CLIENT_TIMEOUT, CallId, ClientProcess, ClientRequest, Deed, RequestResult, World, chance_of,
+    in_flight,
+};
 
 impl World<'_> {
     /// Starts a client's process if its time has come and no fault keeps it down.
@@ -35,8 +35,8 @@ impl World<'_> {
         let local = client.clock.shows(now);
         let usual = ClientConfig::default();
         let config = ClientConfig {
-            early_gap: gaps.early.unwrap_or(usual.early_gap),
-            news_gap: gaps.news.unwrap_or(usual.news_gap),
+            early_gap: gaps.early.map_or(usual.early_gap, |it| it.0),
+            news_gap: gaps.news.map_or(usual.news_gap, |it| it.0),
             streams,
             ..usual
         };
@@ -46,9 +46,9 @@ impl World<'_> {
         let starts = u64::from(client.starts);
         for (which, it) in (0..).zip(client.uses.iter_mut()) {
             if begins && let Some(next) = it.follow(now) {
-                self.events.act(Time::ZERO + next.at, move |world| {
-                    world.follow_curve(number, which, next.wants);
-                });
+                let wants = next.wants;
+                let follow = move |world: &mut World<'_>| world.follow_curve(number, which, wants);
+                self.events.put(Time::ZERO + next.at, Box::new(follow));
             }
             if let Some(limiter) = it.usage.limiter {
                 let chance = chance_of(&self.chance, number, which).fork(starts);
@@ -79,7 +79,8 @@ impl World<'_> {
         }
         let spent = client.uses.iter().flat_map(|it| &it.spent);
         for ends in spent.filter_map(|(_, ends)| *ends) {
-            self.events.act(ends, move |world| world.publish(number));
+            let publish = move |world: &mut World<'_>| world.publish(number);
+            self.events.put(ends, Box::new(publish));
         }
         self.wakes[number] = None;
         self.report_wants(number);
@@ -124,13 +125,12 @@ impl World<'_> {
     /// Reports the wants of a client to the checkers at once. A client that is not running wants
     /// nothing, and it wants nothing of a resource that it does not use.
     pub(super) fn report_wants(&mut self, number: u32) {
-        let now = self.now;
         let client = &self.clients[number];
         for it in client.uses.iter() {
             let state = client.state.as_ref();
             let is_used = state.is_some_and(|state| state.resource(it.id()).is_some());
             let wants = if is_used { it.wants() } else { 0.0 };
-            self.watched[it.resource].note_wants(it.account, wants, now);
+            self.watched[it.resource].note_wants(it.account, wants, self.now);
         }
         self.settle_later();
     }

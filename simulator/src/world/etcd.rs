@@ -17,16 +17,13 @@ use doorward_engine::time::Time;
 use doorward_session::candidate::store::LeaseId;
 
 use crate::chance::Chance;
-use crate::scenario::Scenario;
-use crate::scenario::fault::{Event, Span};
-use crate::world::World;
-use crate::world::agenda::Deed;
+use crate::scenario::{Event, Scenario, Span};
 use crate::world::etcd::store::EtcdStore;
 pub(crate) use crate::world::etcd::watches::KeyWatch;
-use crate::world::message::ServerId;
+use crate::world::{Deed, ServerId, World};
 
 /// Time of a message to or from etcd, which is near.
-const TAKES: Span = (Duration::from_micros(200), Duration::from_millis(2));
+const TAKES: Span = Span(Duration::from_micros(200), Duration::from_millis(2));
 
 /// Model of etcd.
 #[derive(Debug)]
@@ -125,8 +122,8 @@ impl World<'_> {
         if stored.ends > now {
             return self.schedule_lease_check(lease, stored.ends);
         }
-        let (least, most) = self.elections;
-        let later = (Duration::ZERO, most.saturating_sub(least));
+        let Span(least, most) = self.elections;
+        let later = Span(Duration::ZERO, most.saturating_sub(least));
         let until = stored.lasts_until;
         let until = until.unwrap_or_else(|| now + self.etcd.some_time(later));
         self.etcd.store.keep(lease, until);
@@ -147,8 +144,7 @@ impl World<'_> {
 
     /// Loses what was written to etcd since `then`; `None` loses everything.
     pub(super) fn restore_etcd(&mut self, then: Option<Time>) {
-        let now = self.now;
-        self.etcd.store.restore(then, now);
+        self.etcd.store.restore(then, self.now);
         for (lease, ends) in self.etcd.store.leases() {
             self.schedule_lease_check(lease, ends);
         }

@@ -8,7 +8,6 @@ mod twin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use doorward_engine::id::ResourceId;
 use doorward_engine::node::reload::PreparedTemplates;
 use doorward_engine::templates::Templates;
 use doorward_engine::time::Time;
@@ -16,20 +15,21 @@ use doorward_engine::time::Time;
 use crate::local_clock::LocalClock;
 use crate::recording::MarkKind;
 use crate::scenario::fault::{ClientChoice, ClockChoice, Event, NodeChoice, Side, Span, When};
-use crate::world::message::{CLIENT_TIMEOUT, ServerId};
-use crate::world::uses::Use;
-use crate::world::{ClientProcess, World};
+use crate::world::{CLIENT_TIMEOUT, ClientProcess, ServerId, Use, World};
 
 impl World<'_> {
     /// Schedules the next time of a fault, after the one at `last`.
     pub(super) fn schedule_fault(&mut self, number: u32, when: &When, last: Option<Duration>) {
         let next = match *when {
-            When::At { at } if last.is_none() => at,
+            When::At { at } if last.is_none() => at.0,
             When::At { .. } => return,
-            When::Every { interval, from, .. } => last.map_or(from, |last| last + interval),
-            When::Random { per_hour, from, .. } => {
-                let seconds = self.fault_rng.exponential(3600.0 / per_hour);
-                last.unwrap_or(from) + Duration::from_secs_f64(seconds.min(1e9))
+            When::Every { every, from, .. } => match last {
+                Some(last) => last + every.0,
+                None => from.map_or(every.0, |from| from.0),
+            },
+            When::PerHour { per_hour, from, .. } => {
+                let seconds = self.fault_rng.exponential(3600.0 / per_hour.0);
+                last.unwrap_or(from.0) + Duration::from_secs_f64(seconds.min(1e9))
             }
         };
         let at = Time::ZERO + next;
@@ -93,9 +93,9 @@ impl World<'_> {
         let now = self.now.since(Time::ZERO);
         let until = match fault.when {
             When::At { .. } => None,
-            When::Every { until, .. } | When::Random { until, .. } => until,
+            When::Every { until, .. } | When::PerHour { until, .. } => until,
         };
-        if until.is_some_and(|until| now > until) {
+        if until.is_some_and(|until| now > until.0) {
             return;
         }
         self.schedule_fault(number, &fault.when, Some(now));
@@ -111,62 +111,72 @@ impl World<'_> {
 
     fn play_event(&mut self, event: &Event) {
         match event {
-            Event::Kill { node, length } => self.kill(node, *length),
-            Event::Restart { node, length } => self.restart(node, *length),
-            Event::Stop { node, length } => self.stop(node, *length),
-            Event::Elect { node } => self.elect(node),
-            Event::Depose { node } => self.depose(node),
-            Event::Freeze { node, length } => self.freeze(node, *length),
+            Event::Kill { kill, length } => self.kill(kill, *length),
+            Event::Restart { restart, length } => self.restart(restart, *length),
+            Event::Stop { stop, length } => self.stop(stop, *length),
+            Event::Elect { elect } => self.elect(elect),
+            Event::Depose { depose } => self.depose(depose),
+            Event::Freeze { freeze, length } => self.freeze(freeze, *length),
             Event::Isolate {
-                node,
+                isolate,
                 servers,
                 way,
                 length,
-            } => self.isolate(node, *servers, *way, *length),
+            } => self.isolate(isolate, *servers, *way, *length),
             Event::EtcdLink {
-                node,
+                etcd_link,
                 loss,
                 late,
                 length,
-            } => self.degrade_etcd(node, *loss, *late, *length),
-            Event::RedirectLoop { node, length } => self.loop_redirects(node, *length),
-            Event::StaleAddresses { node, length } => self.publish_stale_addresses(node, *length),
-            Event::Partition { node, from, length } => self.partition(node, *from, *length),
+            } => self.degrade_etcd(etcd_link, loss.0, *late, *length),
+            Event::RedirectLoop {
+                redirect_loop,
+                length,
+            } => self.loop_redirects(redirect_loop, *length),
+            Event::StaleAddresses {
+                stale_addresses,
+                length,
+            } => self.publish_stale_addresses(stale_addresses, *length),
+            Event::Partition {
+                partition,
+                side,
+                length,
+            } => self.partition(partition, *side, *length),
             Event::Etcd { back, length, .. } => self.lose_etcd(*back, *length),
-            Event::Elections { take, length } => self.change_elections(*take, *length),
-            Event::Drift { clock, speed } => {
-                let text = format!("runs at {speed}");
-                self.change_clock(clock, &text, |clock, now| clock.run_at(*speed, now));
+            Event::Elections { elections, length } => self.change_elections(*elections, *length),
+            Event::Drift { drift, speed } => {
+                let text = format!("runs at {}", speed.0);
+                self.change_clock(drift, &text, |clock, now| clock.run_at(speed.0, now));
             }
-            Event::Jump { clock, by } => {
-                let text = format!("jumps by {by:?}");
-                self.change_clock(clock, &text, |clock, now| clock.jump(*by, now));
+            Event::Jump { jump, by } => {
+                let text = format!("jumps by {:?}", by.0);
+                self.change_clock(jump, &text, |clock, now| clock.jump(by.0, now));
             }
             Event::Edit { templates, .. } => self.edit(templates),
-            Event::Crash { clients, length } => self.crash(clients, *length),
-            Event::Twin { of, length } => self.twin(of, *length),
-            Event::Leave { clients, length } => self.clients_leave(clients, *length),
+            Event::Crash { crash, length } => self.crash(crash, *length),
+            Event::Twin { twin, length } => self.twin(twin, *length),
+            Event::Leave { leave, length } => self.clients_leave(leave, *length),
             Event::Close {
-                clients,
+                close,
                 resource,
                 length,
-            } => self.clients_close(clients, resource.as_ref(), *length),
+            } => self.close(close, resource.as_deref(), *length),
             Event::Surge {
-                clients,
+                surge,
                 by,
                 resource,
             } => {
-                let what = format!("wants {by} more");
-                self.demand(clients, resource.as_ref(), &what, |it| it.extra += by);
+                let what = format!("wants {} more", by.0);
+                self.demand(surge, resource.as_deref(), &what, |it| it.extra += by.0);
             }
             Event::Demand {
-                clients,
+                demand,
                 wants,
                 resource,
             } => {
-                let what = format!("wants {wants}");
-                let fix = |it: &mut Use<'_>| it.fixed = Some(*wants);
-                self.demand(clients, resource.as_ref(), &what, fix);
+                let what = format!("wants {}", wants.0);
+                let fix = |it: &mut Use<'_>| it.fixed = Some(wants.0);
+                self.demand(demand, resource.as_deref(), &what, fix);
             }
         }
     }
@@ -175,7 +185,7 @@ impl World<'_> {
     fn demand(
         &mut self,
         clients: &ClientChoice,
-        resource: Option<&ResourceId>,
+        resource: Option<&str>,
         what: &str,
         change: impl Fn(&mut Use<'_>),
     ) {
@@ -196,15 +206,15 @@ impl World<'_> {
     }
 
     /// Returns the index of a resource among those that a client uses; without one, the first.
-    pub(crate) fn which_of(&self, client: u32, resource: Option<&ResourceId>) -> Option<u32> {
-        let is_meant = |it: &Use<'_>| resource.is_none_or(|id| it.usage.resource == *id);
+    pub(crate) fn which_of(&self, client: u32, resource: Option<&str>) -> Option<u32> {
+        let is_meant = |it: &Use<'_>| resource.is_none_or(|id| it.id() == id);
         let mut uses = self.clients[client].uses.enumerate();
         let found = uses.find(|(_, it)| is_meant(it));
         found.map(|(which, _)| which)
     }
 
     /// Draws the end of a fault that begins now.
-    pub(crate) fn end_of(&mut self, (least, most): Span) -> Time {
+    pub(crate) fn end_of(&mut self, Span(least, most): Span) -> Time {
         self.now + self.fault_rng.duration(least, most)
     }
 
@@ -231,8 +241,8 @@ impl World<'_> {
     fn change_elections(&mut self, take: Span, length: Option<Span>) {
         let until = self.end_if_any(length);
         let text = match take {
-            (least, most) if least == most => format!("elections take {least:?}"),
-            (least, most) => format!("elections take {least:?} to {most:?}"),
+            Span(least, most) if least == most => format!("elections take {least:?}"),
+            Span(least, most) => format!("elections take {least:?} to {most:?}"),
         };
         self.mark(until, MarkKind::Election, text);
         self.elections = take;
@@ -323,9 +333,7 @@ impl World<'_> {
 
     fn crash(&mut self, clients: &ClientChoice, length: Option<Span>) {
         let (chosen, until) = self.begin_for(clients, length, MarkKind::Crash, "crashes");
-        for client in &chosen {
-            self.crash_client(*client, until);
-        }
+        chosen.iter().for_each(|it| self.crash_client(*it, until));
         self.act(until, move |world| {
             chosen.into_iter().for_each(|it| world.start_client(it));
         });
@@ -369,7 +377,7 @@ impl World<'_> {
         };
         let meant = self.clients.enumerate().filter(|(_, it)| is_meant(it));
         let meant: Vec<u32> = meant.map(|(number, _)| number).collect();
-        let (all, many) = (meant.len(), choice.count.min(meant.len()));
+        let (all, many) = (meant.len(), choice.clients.min(meant.len()));
         let mut chosen: Vec<u32> = Vec::with_capacity(many);
         if many * 2 > all {
             let first = self.fault_rng.below(all);

@@ -9,9 +9,7 @@ use doorward_engine::messages::GetCapacity;
 use doorward_engine::node::mastership::Mastership;
 use doorward_session::master_finder::DeadEnd;
 
-use crate::world::World;
-use crate::world::agenda::Deed;
-use crate::world::message::{CLIENT_TIMEOUT, CallId, ClientRequest};
+use crate::world::{CLIENT_TIMEOUT, CallId, ClientRequest, Deed, World};
 
 impl World<'_> {
     /// Asks the next server of a client's finder about the master.
@@ -68,11 +66,10 @@ impl World<'_> {
 
     /// Notes that the server asked is of no use to a client, which asks the next one later.
     pub(super) fn handle_dead_end(&mut self, (number, sequence): CallId, lost: &DeadEnd) {
-        let now = self.now;
         let chance = self.chance.uniform();
         let client = &mut self.clients[number];
         client.connected = None;
-        let local = client.clock.shows(now);
+        let local = client.clock.shows(self.now);
         if let Some(state) = &mut client.state {
             state.set_streaming(false, local);
             state.handle_failure(sequence, lost.kind, chance, local);

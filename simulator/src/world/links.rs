@@ -8,10 +8,8 @@ use doorward_session::address::Address;
 use doorward_session::close_reason::ConnectionEnd;
 use doorward_session::parent_session::ConnectionNumber;
 
-use crate::scenario::clients::Connection;
-use crate::world::World;
-use crate::world::agenda::Deed;
-use crate::world::message::{Line, ServerId};
+use crate::scenario::Connection;
+use crate::world::{Deed, Line, ServerId, World};
 
 /// Delay of a lost packet on a connection.
 const SENT_AGAIN_AFTER: Duration = Duration::from_secs(1);
@@ -80,7 +78,6 @@ impl World<'_> {
     /// Sends a message between a server and its parent. A connection delays messages and keeps
     /// their order, but loses none. Calls may be lost or duplicated like other messages.
     fn send_between(&mut self, id: ServerId, up: bool, is_call: bool, arrive: impl Deed + Clone) {
-        let now = self.now;
         let way = self.places[id.place].links.parent;
         if self.is_cut(id.place) {
             self.stall_connection(id, None);
@@ -97,8 +94,8 @@ impl World<'_> {
             return;
         }
         self.work.messages += 1;
-        let mut at = now + self.takes(&way);
-        if !self.is_healed && self.chance.happens(way.loss) {
+        let mut at = self.now + self.takes(&way);
+        if !self.is_healed && self.chance.happens(way.loss.unwrap_or_default().0) {
             at = at + SENT_AGAIN_AFTER;
         }
         if let Some(server) = self.server_of(id) {

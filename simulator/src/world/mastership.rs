@@ -8,9 +8,7 @@ use doorward_engine::time::Time;
 use doorward_session::candidate::standing::Standing;
 
 use crate::checker::{MasterClaim, may_decide};
-use crate::world::World;
-use crate::world::message::ServerId;
-use crate::world::place::ServerProcess;
+use crate::world::{ServerId, ServerProcess, World};
 
 impl World<'_> {
     /// Notes the begin of the term of a server that has become master: it learns.

@@ -4,13 +4,10 @@
 
 use doorward::in_process;
 use doorward::state::Step;
-use doorward_engine::id::ResourceId;
 
 use crate::recording::MarkKind;
 use crate::scenario::fault::{ClientChoice, Span};
-use crate::world::World;
-use crate::world::message::ClientRequest;
-use crate::world::uses::in_flight;
+use crate::world::{ClientRequest, World, in_flight};
 
 impl World<'_> {
     /// Makes clients release everything and end.
@@ -28,19 +25,13 @@ impl World<'_> {
     }
 
     /// Makes clients release a resource and stop using it.
-    pub(super) fn clients_close(
-        &mut self,
-        clients: &ClientChoice,
-        resource: Option<&ResourceId>,
-        length: Option<Span>,
-    ) {
-        let now = self.now;
-        let what = resource.map_or("its resource", ResourceId::as_str);
+    pub(super) fn close(&mut self, of: &ClientChoice, id: Option<&str>, length: Option<Span>) {
+        let what = id.unwrap_or("its resource");
         let what = format!("does not use {what}");
-        let (chosen, until) = self.begin_for(clients, length, MarkKind::Close, &what);
+        let (chosen, until) = self.begin_for(of, length, MarkKind::Close, &what);
         let mut closed = Vec::new();
         for number in chosen {
-            let Some(which) = self.which_of(number, resource) else {
+            let Some(which) = self.which_of(number, id) else {
                 continue;
             };
             let client = &mut self.clients[number];
@@ -48,7 +39,7 @@ impl World<'_> {
             it.closed_until = it.closed_until.max(until);
             closed.push((number, which));
             if let Some(work) = &mut it.work {
-                work.close(now);
+                work.close(self.now);
             }
             self.step_client(number);
         }
@@ -87,9 +78,7 @@ impl World<'_> {
                 closed.push(which);
             }
         }
-        for which in closed {
-            self.reopen(number, which);
-        }
+        closed.into_iter().for_each(|it| self.reopen(number, it));
     }
 
     /// Takes the next step of a client's parting.

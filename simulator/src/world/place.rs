@@ -17,13 +17,11 @@ use doorward_session::parent_session::ConnectionNumber;
 use crate::checker::{Asked, Extreme};
 use crate::local_clock::LocalClock;
 use crate::numbered::Numbered;
-use crate::scenario::Servers;
-use crate::scenario::network::Links;
-use crate::world::agenda::Action;
+use crate::scenario::{Links, Servers};
 use crate::world::candidates::Candidacy;
 use crate::world::etcd::EtcdConnection;
-use crate::world::message::{CallId, Line, ServerId};
 use crate::world::state_directory::StateDirectory;
+use crate::world::{Action, CallId, Line, ServerId};
 
 /// Place of a node in the tree.
 #[derive(Default)]
@@ -135,7 +133,7 @@ impl ServerProcess {
         settings: Servers,
         templates: Templates,
     ) -> Self {
-        let floor = settings.refresh_floor;
+        let floor = settings.refresh_floor.0;
         let node = Config {
             name: place.name.clone(),
             // The seed is random, so each server has its own incarnation.
@@ -149,11 +147,11 @@ impl ServerProcess {
             node,
             parent: place.parent.map(|_| ParentConfig {
                 addresses: Arc::clone(&place.parents),
-                round: settings.push_round,
+                round: settings.push_round.0,
                 // As the server computes it.
                 slow_round: (floor + floor / 16).max(Duration::from_millis(100)),
             }),
-            push_round: settings.push_round,
+            push_round: settings.push_round.0,
             stream_limits: StreamLimits::default(),
         };
         Self {

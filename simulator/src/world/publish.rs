@@ -7,9 +7,7 @@ use doorward_engine::time::Time;
 
 use crate::checker::by_source;
 use crate::recording::Wait;
-use crate::world::World;
-use crate::world::message::CallId;
-use crate::world::place::Place;
+use crate::world::{CallId, Place, World};
 
 /// Facts about a client for the checkers; the client decides nothing by them.
 #[derive(Clone, Copy, Debug, Default)]
@@ -52,11 +50,8 @@ impl World<'_> {
             let allowance = resource.allowance(local);
             let newest = resource.lease(local);
             (lease, fallback) = by_source(allowance.capacity, allowance.source, wants);
-            let load = if it.closed_until > now {
-                0.0
-            } else {
-                it.load()
-            };
+            let is_open = it.closed_until <= now;
+            let load = if is_open { it.load() } else { 0.0 };
             if let Some(work) = &mut it.work {
                 if let Some(answer) = resource.budget() {
                     work.handle_budget(&answer);
@@ -75,8 +70,8 @@ impl World<'_> {
                     && work.wake_at.is_none_or(|at| due < at || at < now)
                 {
                     work.wake_at = Some(due);
-                    self.events
-                        .act(due, move |world| world.pass_work(number, which));
+                    let pass = move |world: &mut World<'_>| world.pass_work(number, which);
+                    self.events.put(due, Box::new(pass));
                 }
             }
             let wait = wait_of(state, resource, client.seen.is_kept, local);

@@ -9,8 +9,7 @@ use crate::checker::Watched;
 use crate::recording::{
     CLIENT_FIGURES_MAX, ClientFigures, ClientSample, ClientSeries, ClientSpread, NodeSample,
 };
-use crate::world::place::Place;
-use crate::world::{CLIENTS_SHOWN, ClientProcess, World};
+use crate::world::{CLIENTS_SHOWN, ClientProcess, Place, World};
 
 /// Interval between checks for rest after a shift.
 const SETTLE: Duration = Duration::from_millis(100);
@@ -60,7 +59,7 @@ impl World<'_> {
                 recorded.samples.push(sample);
             }
         }
-        let next = now + self.scenario.sample_every;
+        let next = now + self.scenario.sample_every.0;
         self.act(next, |world| world.sample());
     }
 
@@ -88,10 +87,8 @@ impl World<'_> {
 
     /// Measures the distance of all clients from the ideal.
     fn look(&mut self, number: u32) {
-        let now = self.now;
-        for watched in self.watched.iter_mut() {
-            watched.look_at_all(now);
-        }
+        let all = self.watched.iter_mut();
+        all.for_each(|it| it.look_at_all(self.now));
         self.look_later(number + 1);
     }
 
@@ -103,17 +100,15 @@ impl World<'_> {
         /// there are.
         const GOLDEN: f64 = 0.618_033_988_749_894_9;
         let part = (f64::from(number) * GOLDEN + 0.5).fract();
-        let every = self.scenario.sample_every;
+        let every = self.scenario.sample_every.0;
         let at = Time::ZERO + every * number + every.mul_f64(part);
         self.act(at, move |world| world.look(number));
     }
 
     /// Checks whether clients are at rest after a shift.
     pub(super) fn settle(&mut self) {
-        let now = self.now;
-        for watched in self.watched.iter_mut() {
-            watched.settle(now);
-        }
+        let all = self.watched.iter_mut();
+        all.for_each(|it| it.settle(self.now));
         self.is_settling = false;
         self.settle_later();
     }

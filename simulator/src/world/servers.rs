@@ -12,10 +12,10 @@ use doorward_engine::time::Time;
 use doorward_replica::{ClientAnswer, FromParent, Output, Replica, ToEtcd};
 use doorward_session::close_reason::ConnectionEnd;
 
-use crate::scenario::network::Link;
-use crate::world::World;
-use crate::world::message::{CLIENT_TIMEOUT, CallId, ClientRequest, Line, RequestResult, ServerId};
-use crate::world::place::ServerProcess;
+use crate::scenario::{Latency, Link, NEAR, Span};
+use crate::world::{
+    CLIENT_TIMEOUT, CallId, ClientRequest, Line, RequestResult, ServerId, ServerProcess, World,
+};
 
 impl World<'_> {
     pub(super) fn server_of(&mut self, id: ServerId) -> Option<&mut ServerProcess> {
@@ -24,9 +24,8 @@ impl World<'_> {
 
     /// Returns a running server and what its clock shows.
     pub(super) fn server_at(&mut self, id: ServerId) -> Option<(&mut ServerProcess, Time)> {
-        let now = self.now;
         let place = &mut self.places[id.place];
-        let local = place.clock.shows(now);
+        let local = place.clock.shows(self.now);
         Some((place.server(id.term)?, local))
     }
 
@@ -81,9 +80,7 @@ impl World<'_> {
             self.refuse_connection(call);
         }
         // Messages that waited for it find no server.
-        for arrive in gone.backlog.messages {
-            arrive(self);
-        }
+        gone.backlog.messages.into_iter().for_each(|it| it(self));
         self.break_children(id);
     }
 
@@ -162,7 +159,7 @@ impl World<'_> {
     /// Counts a request of a client or a child server at a node.
     pub(super) fn count_at_server(&mut self, number: u32) {
         let now = self.now;
-        if now.since(Time::ZERO) >= self.scenario.settled_after {
+        if now.since(Time::ZERO) >= self.scenario.settled_after.0 {
             let place = &mut self.places[number];
             let requests = place.asked.note(now);
             place.busiest.note(requests, now);
@@ -171,7 +168,6 @@ impl World<'_> {
 
     /// Passes a client's request to a server.
     fn serve_ask(&mut self, to: ServerId, call: CallId, request: &GetCapacity) {
-        let now = self.now;
         let Some((server, local)) = self.server_at(to) else {
             return;
         };
@@ -194,7 +190,7 @@ impl World<'_> {
                 server.waiting.insert(number, call);
                 self.note_decision(to, request.asks.iter().map(|ask| &ask.resource));
                 // The client waits no longer than this, whatever happens to the server.
-                self.fail_later(call, now + CLIENT_TIMEOUT);
+                self.fail_later(call, self.now + CLIENT_TIMEOUT);
                 self.note_kept(call);
             }
         }
@@ -304,12 +300,11 @@ impl World<'_> {
 
     /// Draws the delay of a message.
     pub(super) fn takes(&mut self, way: &Link) -> Duration {
-        use crate::scenario::Latency;
-        match way.latency {
-            Latency::Uniform((least, most)) if least == most => least,
-            Latency::Uniform((least, most)) => self.chance.duration(least, most),
+        match way.latency.unwrap_or(NEAR) {
+            Latency::Uniform(Span(least, most)) if least == most => least,
+            Latency::Uniform(Span(least, most)) => self.chance.duration(least, most),
             Latency::Exponential { least, mean } => {
-                least + Duration::from_secs_f64(self.chance.exponential(mean.as_secs_f64()))
+                least.0 + Duration::from_secs_f64(self.chance.exponential(mean.0.as_secs_f64()))
             }
         }
     }

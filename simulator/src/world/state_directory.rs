@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use doorward_engine::node::marks::{FoundMarks, MarkWrites, MarksByResource};
 
-use crate::world::World;
-use crate::world::message::ServerId;
+use crate::world::{ServerId, World};
 
 /// Longest time that a disk takes for a write.
 const WRITE_MAX: Duration = Duration::from_millis(20);

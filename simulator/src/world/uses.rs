@@ -9,8 +9,7 @@ use doorward_engine::time::Time;
 use crate::chance::Chance;
 use crate::local_clock::LocalClock;
 use crate::numbered::Numbered;
-use crate::scenario::demand::demand_player::{DemandChange, DemandPlayer};
-use crate::scenario::usage::Usage;
+use crate::scenario::{DemandChange, DemandPlayer, Usage};
 use crate::world::work::LimiterWork;
 
 /// Use of one resource by a client.
@@ -36,6 +35,9 @@ pub(crate) struct Use<'a> {
     /// Its limiter, while the client runs and has one.
     pub(crate) work: Option<Box<LimiterWork>>,
 }
+
+/// Its use of all resources.
+pub(crate) type Uses<'a> = Numbered<Use<'a>>;
 
 impl<'a> Use<'a> {
     /// Creates a use that wants nothing yet.
@@ -104,7 +106,7 @@ impl<'a> Use<'a> {
 }
 
 /// Returns the amounts that a client has in use whether or not a lease allows it, by resource.
-pub(crate) fn in_flight(uses: &Numbered<Use<'_>>) -> impl Fn(&str) -> f64 {
+pub(crate) fn in_flight(uses: &Uses<'_>) -> impl Fn(&str) -> f64 {
     move |id| {
         let used = uses.iter().find(|it| it.id() == id);
         used.map_or(0.0, Use::in_flight)
@@ -134,6 +136,7 @@ mod tests {
 
     use super::*;
     use crate::scenario::demand::Demand;
+    use crate::scenario::forms;
 
     #[test]
     fn a_load_is_at_most_the_largest_amount() {
@@ -141,7 +144,7 @@ mod tests {
             resource: ResourceId::new("shared").unwrap(),
             priority: 0,
             mode: Mode::Safe,
-            demand: Demand::Constant(1.0),
+            demand: Demand::Constant(forms::Amount(1.0)),
             limiter: None,
         };
         let mut it = Use::new(&usage, 0, 0, DemandPlayer::new(0, Chance::new(1)));

@@ -24,8 +24,7 @@ use doorward_engine::time::Time;
 
 use crate::chance::Chance;
 use crate::local_clock::LocalClock;
-use crate::scenario::fault::Span;
-use crate::scenario::usage::Limiter;
+use crate::scenario::{Adaptive, Limiter, Span};
 use crate::world::admission_check::AdmissionCheck;
 
 /// Queue length at which further work gives up.
@@ -77,23 +76,23 @@ impl LimiterWork {
         let local = clock.shows(now);
         let gate = if let Some(cost) = limiter.budget {
             let book = chance.bits().max(1);
-            AnyLimiter::Budget(BudgetHolder::new(book).into(), cost)
+            AnyLimiter::Budget(BudgetHolder::new(book).into(), cost.0)
         } else if let Some((permits, takes)) = limiter.concurrency.zip(limiter.takes) {
-            AnyLimiter::Concurrency(LeasedPermits::default(), permits, takes)
+            AnyLimiter::Concurrency(LeasedPermits::default(), permits.0, takes)
         } else {
             // A usual request passes at once.
-            let least = limiter.rate.unwrap_or(1.0);
+            let least = limiter.rate.map_or(1.0, |cost| cost.0);
             let burst = Burst {
                 least,
                 ..Burst::default()
             };
             AnyLimiter::Rate(Box::new(LeasedRate::new(burst, local)), least)
         };
-        let adaptive = limiter.adaptive;
+        let adaptive = limiter.adaptive.map(Adaptive::wants);
         Self {
             gate,
-            demand: adaptive.map(|config| DemandMeter::new(config.0, local)),
-            measured: adaptive.map_or(0.0, |config| config.0.least.min(config.0.most)),
+            demand: adaptive.map(|config| DemandMeter::new(config, local)),
+            measured: adaptive.map_or(0.0, |config| config.least.min(config.most)),
             measure_at: now,
             waiting: 0,
             chance,

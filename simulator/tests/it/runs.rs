@@ -52,7 +52,7 @@ fn every_scenario_of_the_library_keeps_its_limits() {
     for entry in LIBRARY.iter().filter(|it| !LARGE.contains(&it.name)) {
         let scenario = entry.read().unwrap();
         let limits = scenario.limits;
-        assert_eq!(limits.overshoot_max, Some(0.0), "{}", entry.name);
+        assert_eq!(limits.of(Checker::Overshoot), Some(0.0), "{}", entry.name);
         check_limits(&scenario);
     }
 }
@@ -61,8 +61,8 @@ fn every_scenario_of_the_library_keeps_its_limits() {
 fn doormans_longest_scenarios_keep_their_limits_whatever_the_seed() {
     for (name, utilisation) in [("doorman-5", 0.99), ("doorman-7", 0.98)] {
         let mut scenario = LibraryEntry::find(name).unwrap().read().unwrap();
-        assert_eq!(scenario.limits.utilisation_min, Some(utilisation));
-        assert_eq!(scenario.duration, Duration::from_secs(3600));
+        assert_eq!(scenario.limits.of(Checker::Utilisation), Some(utilisation));
+        assert_eq!(scenario.duration.0, Duration::from_secs(3600));
         for seed in 2..=3 {
             scenario.seed = seed;
             check_limits(&scenario);
@@ -74,10 +74,10 @@ fn doormans_longest_scenarios_keep_their_limits_whatever_the_seed() {
 fn every_scenario_of_the_library_is_the_same_when_it_is_played_again() {
     for entry in LIBRARY {
         let mut scenario = entry.read().unwrap();
-        scenario.duration = scenario.duration.min(LONGEST);
-        scenario.settled_after = scenario.settled_after.min(scenario.duration / 2);
+        scenario.duration.0 = scenario.duration.0.min(LONGEST);
+        scenario.settled_after.0 = scenario.settled_after.0.min(scenario.duration.0 / 2);
         for group in &mut scenario.clients {
-            group.count = group.count.min(CLIENTS_MAX);
+            group.count.0 = group.count.0.min(CLIENTS_MAX);
         }
         let recording = played(&scenario);
         assert!(recording.work.refreshes > 0, "{}", entry.name);

@@ -28,14 +28,14 @@ impl RealRun {
     pub(crate) fn new(group: &ClientGroup, template: &Template, settled_after: Duration) -> Self {
         let settled_after = Time::ZERO + settled_after;
         let mut watched = Watched::new(group.first.resource.clone(), template, settled_after);
-        for _ in 0..group.count {
+        for _ in 0..group.count.0 {
             // A real run does not judge single nodes.
             watched.join(group.first.priority, 0);
         }
         Self {
             watched,
             now: Time::ZERO,
-            wants: vec![0.0; group.count],
+            wants: vec![0.0; group.count.0],
         }
     }
 

@@ -65,8 +65,8 @@ impl Members<'_> {
     /// Returns the start of the next client, if there is one.
     fn next_start(&self) -> Option<Duration> {
         let next = self.started.len();
-        let part = next as f64 / self.group.count as f64;
-        (next < self.group.count).then(|| self.group.start_within.mul_f64(part))
+        let part = next as f64 / self.group.count.0 as f64;
+        (next < self.group.count.0).then(|| self.group.start_within.0.mul_f64(part))
     }
 
     fn start_next(&mut self) -> usize {
@@ -121,7 +121,7 @@ pub(crate) async fn run(course: Course, scenario: Scenario) -> Figures {
     };
     let group = &scenario.clients[0];
     let template = scenario.templates.find(&group.first.resource).unwrap();
-    let mut run = RealRun::new(group, template, scenario.settled_after);
+    let mut run = RealRun::new(group, template, scenario.settled_after.0);
     let Demand::Trace(trace) = &group.first.demand else {
         panic!("a course has a trace");
     };
@@ -136,7 +136,7 @@ pub(crate) async fn run(course: Course, scenario: Scenario) -> Figures {
             .map(|node| addresses[node].clone())
             .collect(),
         started: Vec::new(),
-        wants: vec![0.0; group.count],
+        wants: vec![0.0; group.count.0],
     };
     let began = Instant::now();
     // It runs beside the readings, which must not wait for it.
@@ -164,11 +164,11 @@ pub(crate) async fn run(course: Course, scenario: Scenario) -> Figures {
         if look.is_multiple_of(LOOK_EVERY) {
             run.handle_look(now);
         }
-        if now >= scenario.duration {
+        if now >= scenario.duration.0 {
             break;
         }
     }
-    let figures = run.finish(scenario.duration);
+    let figures = run.finish(scenario.duration.0);
     drop(accident.await.unwrap());
     figures
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use doorward_simulator::scenario::demand::Trace;
+use doorward_simulator::scenario::forms::{Amount, TraceSpeed};
 
 use crate::mutate::Format;
 use crate::runner::fuzz;
@@ -15,8 +16,8 @@ fn traces() {
 fn read(bytes: &[u8]) {
     let mut trace = Trace {
         file: String::new(),
-        speed: 2.0,
-        scale: 3.0,
+        speed: TraceSpeed(2.0),
+        scale: Amount(3.0),
         clients: Vec::new(),
         rows: Arc::default(),
     };

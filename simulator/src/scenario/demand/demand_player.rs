@@ -1,7 +1,7 @@
 //! Plays the demand of one client: what it wants, change by change.
 //!
 //! The first change is at the start; each is later than the one before it, and every amount is
-//! finite, not negative and at most [`Amount::MAX`]. Curves are followed in steps: what is wanted
+//! finite, not negative and at most [`EngineAmount::MAX`]. Curves are followed in steps: what is wanted
 //! between two of them is what the curve says at the first. There may be millions of players, so
 //! one remembers only where it is, and is handed its group's [`Demand`] each time.
 //!
@@ -11,10 +11,11 @@
 use std::f64::consts::TAU;
 use std::time::Duration;
 
-use doorward_engine::amount::Amount;
+use doorward_engine::amount::Amount as EngineAmount;
 
 use crate::chance::Chance;
-use crate::scenario::demand::{Demand, Diurnal, Sine, Spike};
+use crate::scenario::demand::{Demand, steps_of};
+use crate::scenario::forms::{Amount, Step, Time};
 
 /// A crowd is gone when this part of it is left.
 const CROWD_GONE: f64 = 1e-3;
@@ -75,7 +76,7 @@ impl DemandPlayer {
             curve => value(curve, self.number, at),
         };
         let wants = if wants.is_finite() { wants } else { 0.0 };
-        let wants = wants.clamp(0.0, Amount::MAX.get());
+        let wants = wants.clamp(0.0, EngineAmount::MAX.get());
         Some(DemandChange { at, wants })
     }
 
@@ -84,13 +85,13 @@ impl DemandPlayer {
         self.has_started = true;
         match *demand {
             Demand::Walk { start, factor, .. } => {
-                self.wants = walked(start, factor, &mut self.chance);
+                self.wants = walked(start.0, factor, &mut self.chance);
             }
             Demand::OnOff(it) => {
                 // As likely as at any other time, so that the start is nothing special.
-                let (on_s, off_s) = (it.on_for.as_secs_f64(), it.off_for.as_secs_f64());
+                let (on_s, off_s) = (it.on_for.0.as_secs_f64(), it.off_for.0.as_secs_f64());
                 self.is_on = self.chance.happens(on_s / (on_s + off_s));
-                self.wants = if self.is_on { it.on } else { it.off };
+                self.wants = if self.is_on { it.peak.0 } else { it.base.0 };
             }
             _ => {}
         }
@@ -100,30 +101,37 @@ impl DemandPlayer {
     fn step(&mut self, demand: &Demand, now: Duration) -> Option<Duration> {
         match *demand {
             Demand::Constant(_) | Demand::Trace(_) => None,
-            Demand::Step { at, .. } => (now < at).then_some(at),
-            Demand::Ramp(it) => steps_within(now, it.at, it.at.saturating_add(it.length), it.every),
-            Demand::Sine(Sine { every, .. }) | Demand::Diurnal(Diurnal { every, .. }) => {
-                Some(now.saturating_add(every))
+            Demand::Step { at, .. } => (now < at.0).then_some(at.0),
+            Demand::Ramp(it) => {
+                let end = it.at.0.saturating_add(it.over.0);
+                steps_within(now, it.at.0, end, steps_of(it.every, it.over, 20))
             }
-            Demand::Spike(Spike { at, length, .. }) => {
-                let end = at.saturating_add(length);
-                [at, end].into_iter().find(|change| now < *change)
+            Demand::Sine(it) => Some(now.saturating_add(steps_of(it.every, it.period, 100))),
+            Demand::Diurnal(day) => Some(now.saturating_add(steps_of(day.every, day.period, 100))),
+            Demand::Spike(it) => {
+                let end = it.at.0.saturating_add(it.length.0);
+                [it.at.0, end].into_iter().find(|change| now < *change)
             }
             Demand::FlashCrowd(it) => {
-                let top = it.at.saturating_add(it.rise);
-                let end = top.saturating_add(crowd_gone_after(it.half_life));
-                let (from, to) = if now < top { (it.at, top) } else { (top, end) };
-                steps_within(now, from, to, it.every)
+                let top = it.at.0.saturating_add(it.rise.0);
+                let end = top.saturating_add(crowd_gone_after(it.half_life.0));
+                let (from, to) = if now < top {
+                    (it.at.0, top)
+                } else {
+                    (top, end)
+                };
+                let every = steps_of(it.every, it.rise.min(it.half_life), 10);
+                steps_within(now, from, to, every)
             }
             Demand::Walk { factor, every, .. } => {
                 self.wants = walked(self.wants, factor, &mut self.chance);
-                Some(now.saturating_add(every))
+                Some(now.saturating_add(every.0))
             }
             Demand::OnOff(it) => {
                 let lasts = if self.is_on { it.on_for } else { it.off_for };
                 self.is_on = !self.is_on;
-                self.wants = if self.is_on { it.on } else { it.off };
-                Some(now.saturating_add(self.chance.exponential_duration(lasts)))
+                self.wants = if self.is_on { it.peak.0 } else { it.base.0 };
+                Some(now.saturating_add(self.chance.exponential_duration(lasts.0)))
             }
         }
     }
@@ -132,28 +140,40 @@ impl DemandPlayer {
 /// Returns the amount of a curve without chance at a time.
 fn value(demand: &Demand, number: u32, now: Duration) -> f64 {
     match *demand {
-        Demand::Constant(wants) => wants,
-        Demand::Step { from, at, .. } if now < at => from,
-        Demand::Step { to, .. } => to,
-        Demand::Ramp(it) => between(it.from, it.to, part(now, it.at, it.length)),
+        Demand::Constant(wants) => wants.0,
+        Demand::Step { from, to, at } => {
+            if now < at.0 {
+                from.0
+            } else {
+                to.0
+            }
+        }
+        Demand::Ramp(it) => between(it.from, it.to, part(now, it.at, it.over)),
         Demand::Sine(it) => {
-            let turns = now.as_secs_f64() / it.period.as_secs_f64() + it.shift * f64::from(number);
-            it.mean + it.amplitude * libm::sin(turns.fract() * TAU)
+            let turns = now.as_secs_f64() / it.period.0.as_secs_f64();
+            let turns = turns + it.shift.0 * f64::from(number);
+            it.mean.0 + it.amplitude.0 * libm::sin(turns.fract() * TAU)
         }
         Demand::Diurnal(day) => day.wants(number, now),
-        Demand::Spike(it) if now < it.at || now >= it.at.saturating_add(it.length) => it.base,
-        Demand::Spike(it) => it.peak,
+        Demand::Spike(it) => {
+            let at = it.at.0..it.at.0.saturating_add(it.length.0);
+            if at.contains(&now) {
+                it.peak.0
+            } else {
+                it.base.0
+            }
+        }
         Demand::FlashCrowd(it) => {
-            let top = it.at.saturating_add(it.rise);
+            let top = it.at.0.saturating_add(it.rise.0);
             if now < top {
                 return between(it.base, it.peak, part(now, it.at, it.rise));
             }
             let since = now.saturating_sub(top);
-            if since >= crowd_gone_after(it.half_life) {
-                return it.base;
+            if since >= crowd_gone_after(it.half_life.0) {
+                return it.base.0;
             }
-            let left = libm::exp2(-since.as_secs_f64() / it.half_life.as_secs_f64());
-            it.base + (it.peak - it.base) * left
+            let left = libm::exp2(-since.as_secs_f64() / it.half_life.0.as_secs_f64());
+            it.base.0 + (it.peak.0 - it.base.0) * left
         }
         Demand::Walk { .. } | Demand::OnOff(_) | Demand::Trace(_) => 0.0,
     }
@@ -166,7 +186,7 @@ fn steps_within(now: Duration, from: Duration, end: Duration, every: Duration) -
 }
 
 fn walked(wants: f64, (least, most): (f64, f64), chance: &mut Chance) -> f64 {
-    (wants * chance.between(least, most)).clamp(0.0, Amount::MAX.get())
+    (wants * chance.between(least, most)).clamp(0.0, EngineAmount::MAX.get())
 }
 
 fn crowd_gone_after(half_life: Duration) -> Duration {
@@ -175,17 +195,17 @@ fn crowd_gone_after(half_life: Duration) -> Duration {
 }
 
 /// Returns the part of a time that has passed, 0…1.
-fn part(now: Duration, start: Duration, length: Duration) -> f64 {
-    let since = now.saturating_sub(start);
-    match since >= length {
+fn part(now: Duration, start: Time, length: Step) -> f64 {
+    let since = now.saturating_sub(start.0);
+    match since >= length.0 {
         true => 1.0,
-        false => since.as_secs_f64() / length.as_secs_f64(),
+        false => since.as_secs_f64() / length.0.as_secs_f64(),
     }
 }
 
 /// Exactly `to` at the end.
-fn between(from: f64, to: f64, part: f64) -> f64 {
-    from * (1.0 - part) + to * part
+fn between(from: Amount, to: Amount, part: f64) -> f64 {
+    from.0 * (1.0 - part) + to.0 * part
 }
 
 #[cfg(test)]

@@ -8,9 +8,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use crate::scenario::forms::{
-    Amount, Form, Part, Read, Step, Time, UNSAID, refuse, seconds, unsaid,
-};
+use crate::scenario::forms::{Amount, Part, Read, Step, Time, refuse, seconds};
 
 /// The parts of a day, from the peak on: 1 is the most, 0 the least.
 const SHAPE: [f64; 24] = [
@@ -24,37 +22,36 @@ const SHAPE: [f64; 24] = [
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Diurnal {
     /// The amount a third of a period after the peak.
-    #[serde(with = "Amount")]
-    pub least: f64,
+    pub least: Amount,
     /// The amount at the peak.
-    #[serde(with = "Amount")]
-    pub most: f64,
+    pub most: Amount,
     /// The length of a day.
-    #[serde(default = "seconds::<86_400>", with = "Step")]
-    pub period: Duration,
+    #[serde(default = "seconds::<86_400>")]
+    pub period: Step,
     /// The time of the peak, from the beginning of a period. Absent: five sixths of the period (20:00).
-    #[serde(default = "unsaid", with = "Time")]
-    pub peak: Duration,
+    pub peak: Option<Time>,
     /// Each client is ahead of the one before it by this part of a period.
-    #[serde(default, with = "Part")]
-    pub shift: f64,
+    #[serde(default)]
+    pub shift: Part,
     /// The time between two steps. Absent: a hundredth of the period.
-    #[serde(default = "unsaid", with = "Step")]
-    pub every: Duration,
+    pub every: Option<Step>,
 }
 
 impl Diurnal {
-    /// Fills in the peak, and checks it and the amounts.
-    pub(super) fn complete(&mut self) -> Read<()> {
-        if self.peak == UNSAID {
-            self.peak = self.period * 5 / 6;
-        }
+    /// Returns the time of the peak.
+    fn peak(&self) -> Duration {
+        self.peak.map_or(self.period.0 * 5 / 6, |peak| peak.0)
+    }
+
+    /// Checks the peak and the amounts.
+    pub(super) fn check(&self) -> Read<()> {
         if self.most < self.least {
-            let message = format!("is {}; give at least the least, {}", self.most, self.least);
+            let (least, most) = (self.least.0, self.most.0);
+            let message = format!("is {most}; give at least the least, {least}");
             return refuse("most", message);
         }
-        if self.peak >= self.period {
-            let period = humantime::format_duration(self.period);
+        if self.peak() >= self.period.0 {
+            let period = humantime::format_duration(self.period.0);
             let message = format!("is too late; give a time within the period, {period}");
             return refuse("peak", message);
         }
@@ -63,10 +60,10 @@ impl Diurnal {
 
     /// Returns the amount that the client of that number wants at a time.
     pub(super) fn wants(&self, number: u32, now: Duration) -> f64 {
-        let period = self.period.as_secs_f64();
-        let since_peak = (now.as_secs_f64() - self.peak.as_secs_f64()) / period;
-        let part = shape(since_peak + self.shift * f64::from(number));
-        self.least * (1.0 - part) + self.most * part
+        let period = self.period.0.as_secs_f64();
+        let since_peak = (now.as_secs_f64() - self.peak().as_secs_f64()) / period;
+        let part = shape(since_peak + self.shift.0 * f64::from(number));
+        self.least.0 * (1.0 - part) + self.most.0 * part
     }
 }
 
@@ -92,12 +89,12 @@ mod tests {
 
     fn day(peak: u64, shift: f64) -> Diurnal {
         Diurnal {
-            least: 10.0,
-            most: 110.0,
-            peak: hours(peak),
-            period: hours(24),
-            shift,
-            every: hours(1),
+            least: Amount(10.0),
+            most: Amount(110.0),
+            peak: Some(Time(hours(peak))),
+            period: Step(hours(24)),
+            shift: Part(shift),
+            every: Some(Step(hours(1))),
         }
     }
 

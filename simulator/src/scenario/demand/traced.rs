@@ -14,7 +14,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 
-use crate::scenario::forms::{Amount, Form, Read, ScenarioError, TraceSpeed, one, refuse};
+use crate::scenario::forms::{Amount, Read, ScenarioError, TraceSpeed, one, refuse};
 use crate::scenario::{CLIENTS_MAX, TRACE_ROWS_MAX};
 
 /// A trace, and how it is played.
@@ -31,11 +31,11 @@ pub struct Trace {
     #[serde(skip)]
     pub rows: Arc<[Row]>,
     /// Its clock is divided by this: 2 plays it twice as fast.
-    #[serde(default = "one", with = "TraceSpeed")]
-    pub speed: f64,
+    #[serde(default = "one::<TraceSpeed>")]
+    pub speed: TraceSpeed,
     /// Its amounts are multiplied by this.
-    #[serde(default = "one", with = "Amount")]
-    pub scale: f64,
+    #[serde(default = "one::<Amount>")]
+    pub scale: Amount,
 }
 
 impl Trace {
@@ -72,8 +72,8 @@ impl Trace {
     pub fn read(&mut self, opened: io::Result<impl io::Read>) -> Result<(), TraceError> {
         let read = doorward_trace::Trace::read(&self.file, opened, CLIENTS_MAX, TRACE_ROWS_MAX)?;
         let rows = read.rows.into_iter().map(|row| Row {
-            time_s: row.time_s / self.speed,
-            wants: row.wants * self.scale,
+            time_s: row.time_s / self.speed.0,
+            wants: row.wants * self.scale.0,
             ..row
         });
         (self.clients, self.rows) = (read.clients, rows.collect());
@@ -93,10 +93,8 @@ fn built_in(file: &str) -> Option<&'static str> {
 /// The name of a file, or a trace.
 pub(in crate::scenario) struct TraceForm;
 
-impl Form for TraceForm {
-    type Value = Trace;
-
-    fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Trace, D::Error> {
+impl TraceForm {
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Trace, D::Error> {
         let trace = match Value::deserialize(from)? {
             Value::String(file) => json!({"file": file}),
             trace => trace,

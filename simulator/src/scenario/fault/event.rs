@@ -3,21 +3,17 @@
 use std::path::Path;
 use std::time::Duration;
 
-use doorward_engine::id::ResourceId;
 use doorward_engine::templates::Templates;
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::scenario::fault::{ClientChoice, ClockChoice, NodeChoice};
 use crate::scenario::forms::{
-    Amount, ClockSpeed, Fields, Form, Maybe, Part, Read, Span, Time, Within, kind_of, read_kind,
-    refuse,
+    Amount, ClockSpeed, Fields, Part, Read, Span, Time, Within, kind_of, read_kind, refuse,
 };
-use crate::scenario::templates;
-use crate::scenario::usage::ResourceForm;
-use crate::scenario::{ClientGroup, Scenario, Span as TimeSpan};
+use crate::scenario::{ClientGroup, Scenario, templates};
 
-/// An event.
+/// An event. Its fields are named as the keys of a file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(untagged, !deny_unknown_fields))]
@@ -26,84 +22,74 @@ pub enum Event {
     /// at least for an election.
     Kill {
         /// The node.
-        #[serde(rename = "kill")]
-        node: NodeChoice,
+        kill: NodeChoice,
         /// The duration. Absent: an election.
-        #[serde(default, rename = "for", with = "Maybe::<Span>")]
-        length: Option<TimeSpan>,
+        #[serde(rename = "for")]
+        length: Option<Span>,
     },
     /// The process of the master starts anew, without any memory. A node with other candidates has no master for an
     /// election.
     Restart {
         /// The node.
-        #[serde(rename = "restart")]
-        node: NodeChoice,
+        restart: NodeChoice,
         /// The time until the process is back.
-        #[serde(default = "one_second", rename = "for", with = "Span")]
-        length: TimeSpan,
+        #[serde(default = "one_second", rename = "for")]
+        length: Span,
     },
     /// All servers of the node stop, and start again after that, without any memory. The next master finds the last
     /// term in etcd, and waits until its leases are over.
     Stop {
         /// The node.
-        #[serde(rename = "stop")]
-        node: NodeChoice,
+        stop: NodeChoice,
         /// The duration.
-        #[serde(rename = "for", with = "Span")]
-        length: TimeSpan,
+        #[serde(rename = "for")]
+        length: Span,
     },
     /// No server reaches etcd for that time. Then etcd has lost all keys, or has the keys of an older time. Epochs of
     /// masterships go back, unless a living candidate remembers a higher one. Nodes with one candidate are not
     /// concerned.
     Etcd {
         /// The loss of keys.
-        #[serde(rename = "etcd")]
-        loss: EtcdLoss,
+        etcd: EtcdLoss,
         /// The age of the backup. For `restored` only.
-        #[serde(default, with = "Maybe::<Span>")]
-        back: Option<TimeSpan>,
+        back: Option<Span>,
         /// The duration. Absent: at once.
-        #[serde(default, rename = "for", with = "Maybe::<Span>")]
-        length: Option<TimeSpan>,
+        #[serde(rename = "for")]
+        length: Option<Span>,
     },
     /// The master hands over to another candidate, which serves at once. Then its process starts anew.
     Elect {
         /// The node.
-        #[serde(rename = "elect")]
-        node: NodeChoice,
+        elect: NodeChoice,
     },
     /// The key of the master in etcd is deleted. Its term is over at once; its process takes part in the next election.
     Depose {
         /// The node; it must have other candidates.
-        #[serde(rename = "depose")]
-        node: NodeChoice,
+        depose: NodeChoice,
     },
     /// Elections take that long from then on, at all nodes, but at least as long as leases in etcd. An election that
     /// has begun does not change.
     Elections {
         /// The time from when a master is gone to when its successor serves.
-        #[serde(rename = "elections", with = "Span")]
-        take: TimeSpan,
+        elections: Span,
         /// The duration of this. Absent: for ever.
-        #[serde(default, rename = "for", with = "Maybe::<Span>")]
-        length: Option<TimeSpan>,
+        #[serde(rename = "for")]
+        length: Option<Span>,
     },
     /// The master does nothing, and then goes on where it stopped. If that takes longer than an election, another
     /// candidate is master by then.
     Freeze {
         /// The node.
-        #[serde(rename = "freeze")]
-        node: NodeChoice,
+        freeze: NodeChoice,
         /// The duration.
-        #[serde(rename = "for", with = "Span")]
-        length: TimeSpan,
+        #[serde(rename = "for")]
+        length: Span,
     },
     /// Some servers are cut off from etcd only. A master goes on for nine tenths of the shortest election after its
     /// last confirmed renewal, and decides nothing after that.
     Isolate {
         /// The node; it must have other candidates.
-        #[serde(rename = "isolate")]
-        node: NodeChoice,
+        isolate: NodeChoice,
         /// The servers that are cut off.
         #[serde(default)]
         servers: NodeServers,
@@ -111,74 +97,66 @@ pub enum Event {
         #[serde(default)]
         way: ToEtcd,
         /// The duration.
-        #[serde(rename = "for", with = "Span")]
-        length: TimeSpan,
+        #[serde(rename = "for")]
+        length: Span,
     },
     /// Some messages between its servers and etcd are lost, and all others come later.
     EtcdLink {
         /// The node; it must have other candidates.
-        #[serde(rename = "etcd_link")]
-        node: NodeChoice,
+        etcd_link: NodeChoice,
         /// The part of requests and of answers that is lost.
-        #[serde(default, with = "Part")]
-        loss: f64,
+        #[serde(default)]
+        loss: Part,
         /// The additional time of each message.
-        #[serde(default, with = "Span")]
-        late: TimeSpan,
+        #[serde(default)]
+        late: Span,
         /// The duration.
-        #[serde(rename = "for", with = "Span")]
-        length: TimeSpan,
+        #[serde(rename = "for")]
+        length: Span,
     },
     /// Its candidates redirect clients and child servers to one another instead of to the master. A single candidate
     /// redirects to itself.
     RedirectLoop {
         /// The node; it must have other candidates.
-        #[serde(rename = "redirect_loop")]
-        node: NodeChoice,
+        redirect_loop: NodeChoice,
         /// The duration.
-        #[serde(rename = "for", with = "Span")]
-        length: TimeSpan,
+        #[serde(rename = "for")]
+        length: Span,
     },
     /// Clients and child servers that look for its servers find old addresses, as many as it has servers, and one that
     /// is right; and no master. After that they find all addresses and the master again.
     StaleAddresses {
         /// The node; it must have other candidates.
-        #[serde(rename = "stale_addresses")]
-        node: NodeChoice,
+        stale_addresses: NodeChoice,
         /// The duration.
-        #[serde(rename = "for", with = "Span")]
-        length: TimeSpan,
+        #[serde(rename = "for")]
+        length: Span,
     },
     /// No message gets through, to or from that side. A stream on which a message was lost is given up.
     Partition {
         /// The node.
-        #[serde(rename = "partition")]
-        node: NodeChoice,
+        partition: NodeChoice,
         /// The side.
-        #[serde(default, rename = "side")]
-        from: Side,
+        #[serde(default)]
+        side: Side,
         /// The duration.
-        #[serde(rename = "for", with = "Span")]
-        length: TimeSpan,
+        #[serde(rename = "for")]
+        length: Span,
     },
     /// Clocks run at another speed from then on. Leases have a margin of a thousandth for that. With more, a slow
     /// client or a fast server may overshoot at the end of a lease.
     Drift {
         /// The owners of the clocks.
-        #[serde(rename = "drift")]
-        clock: ClockChoice,
+        drift: ClockChoice,
         /// The speed: 1.01 gains a second in 100.
-        #[serde(with = "ClockSpeed")]
-        speed: f64,
+        speed: ClockSpeed,
     },
     /// Clocks jump ahead.
     Jump {
         /// The owners of the clocks.
-        #[serde(rename = "jump")]
-        clock: ClockChoice,
+        jump: ClockChoice,
         /// The distance.
-        #[serde(with = "Time")]
-        by: Duration,
+        by: Time,
     },
     /// The operator writes templates. A root with one candidate forgets earlier templates in a restart: give
     /// `learning_mode_duration` the longest lease that may be out.
@@ -194,66 +172,55 @@ pub enum Event {
     /// Clients stop at once, and start again.
     Crash {
         /// The clients.
-        #[serde(rename = "crash")]
-        clients: ClientChoice,
+        crash: ClientChoice,
         /// The duration. Absent: for ever.
-        #[serde(default, rename = "for", with = "Maybe::<Span>")]
-        length: Option<TimeSpan>,
+        #[serde(rename = "for")]
+        length: Option<Span>,
     },
     /// Clients finish their work, release all that they have, and end; then they start again.
     Leave {
         /// The clients.
-        #[serde(rename = "leave")]
-        clients: ClientChoice,
+        leave: ClientChoice,
         /// The duration. Absent: for ever.
-        #[serde(default, rename = "for", with = "Maybe::<Span>")]
-        length: Option<TimeSpan>,
+        #[serde(rename = "for")]
+        length: Option<Span>,
     },
     /// Clients finish their work with a resource and release it; then they use it again.
     Close {
         /// The clients.
-        #[serde(rename = "close")]
-        clients: ClientChoice,
+        close: ClientChoice,
         /// One of their resources. Absent: the first.
-        #[serde(default, with = "Maybe::<ResourceForm>")]
-        resource: Option<ResourceId>,
+        resource: Option<String>,
         /// The duration. Absent: for ever.
-        #[serde(default, rename = "for", with = "Maybe::<Span>")]
-        length: Option<TimeSpan>,
+        #[serde(rename = "for")]
+        length: Option<Span>,
     },
     /// A second process starts under the same name. Half of the clients of a node connect to it; the second process of
     /// a client wants what the first one wants then.
     Twin {
         /// A node below the root with one candidate, or clients.
-        #[serde(rename = "twin")]
-        of: ClockChoice,
+        twin: ClockChoice,
         /// The duration.
-        #[serde(rename = "for", with = "Span")]
-        length: TimeSpan,
+        #[serde(rename = "for")]
+        length: Span,
     },
     /// Clients want more from then on.
     Surge {
         /// The clients.
-        #[serde(rename = "surge")]
-        clients: ClientChoice,
+        surge: ClientChoice,
         /// The additional amount.
-        #[serde(with = "Amount")]
-        by: f64,
+        by: Amount,
         /// One of their resources. Absent: the first.
-        #[serde(default, with = "Maybe::<ResourceForm>")]
-        resource: Option<ResourceId>,
+        resource: Option<String>,
     },
     /// Clients want that much from then on, whatever their curve says.
     Demand {
         /// The clients.
-        #[serde(rename = "demand")]
-        clients: ClientChoice,
+        demand: ClientChoice,
         /// The amount.
-        #[serde(with = "Amount")]
-        wants: f64,
+        wants: Amount,
         /// One of their resources. Absent: the first.
-        #[serde(default, with = "Maybe::<ResourceForm>")]
-        resource: Option<ResourceId>,
+        resource: Option<String>,
     },
 }
 
@@ -312,8 +279,8 @@ pub enum ToEtcd {
     Back,
 }
 
-const fn one_second() -> TimeSpan {
-    (Duration::from_secs(1), Duration::from_secs(1))
+const fn one_second() -> Span {
+    Span(Duration::from_secs(1), Duration::from_secs(1))
 }
 
 /// The keys that may stand beside the name of an event.
@@ -340,8 +307,8 @@ impl Event {
                 return refuse("resource", format!("no client uses {id}"));
             }
         }
-        if let Self::Etcd { loss, back, .. } = &event
-            && (*loss == EtcdLoss::Restored) != back.is_some()
+        if let Self::Etcd { etcd, back, .. } = &event
+            && (*etcd == EtcdLoss::Restored) != back.is_some()
         {
             return refuse("back", "give it with etcd: restored, and only there");
         }
@@ -365,7 +332,7 @@ impl Event {
             return Ok(());
         };
         let (is_alone, is_root) = (node.candidates == 1, node.parent.is_none());
-        let is_above = matches!(self, Self::Partition { from, .. } if *from == Side::Parent);
+        let is_above = matches!(self, Self::Partition { side, .. } if *side == Side::Parent);
         let message = match kind {
             "depose" | "isolate" | "etcd_link" | "redirect_loop" | "stale_addresses"
                 if is_alone =>

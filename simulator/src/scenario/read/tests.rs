@@ -9,7 +9,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::scenario::clients::Connection;
 use crate::scenario::demand::Demand;
-use crate::scenario::{Latency, Limits};
+use crate::scenario::forms::Amount;
+use crate::scenario::{Limits, Link};
 
 const SHARED: &str = "templates: {resources: [{identifier_glob: shared, capacity: 100, \
                       algorithm: {kind: FAIR_SHARE, lease_length: 60s, refresh_interval: 5s}}]}\n";
@@ -109,32 +110,27 @@ fn absent_keys_have_defaults() {
         (scenario.name.as_str(), scenario.description.as_str()),
         ("s", "")
     );
-    assert_eq!((scenario.seed, scenario.duration), (1, s(600)));
-    assert_eq!(scenario.sample_every, s(5));
-    assert_eq!(scenario.settled_after, s(90), "learning, and 30 s");
+    assert_eq!((scenario.seed, scenario.duration.0), (1, s(600)));
+    assert_eq!(scenario.sample_every.0, s(5));
+    assert_eq!(scenario.settled_after.0, s(90), "learning, and 30 s");
     let group = &scenario.clients[0];
     assert_eq!(
-        (group.count, group.places(&scenario.nodes)),
+        (group.count.0, group.places(&scenario.nodes)),
         (1, Ok(vec![0]))
     );
     assert_eq!(
         (group.client_name(0).as_str(), group.first.priority),
         ("client", 0)
     );
-    assert_eq!(group.first.demand, Demand::Constant(5.0));
-    assert_eq!(group.start_within, s(5), "the refresh interval");
-    let (least, most) = (Duration::from_millis(1), Duration::from_millis(5));
-    assert_eq!(
-        scenario.network.resolve(&scenario.nodes).unwrap()[0]
-            .parent
-            .latency,
-        Latency::Uniform((least, most))
-    );
+    assert_eq!(group.first.demand, Demand::Constant(Amount(5.0)));
+    assert_eq!(group.start_within.0, s(5), "the refresh interval");
+    let links = scenario.network.resolve(&scenario.nodes).unwrap();
+    assert_eq!(links[0].parent, Link::default());
     assert_eq!(scenario.servers.parent_protocol, Connection::Stream);
     assert_eq!(scenario.limits, Limits::default());
     let short = read(&format!("{SHARED}duration: 2s\nclients: [{{wants: 5}}]"));
-    assert_eq!((short.sample_every, short.settled_after), (s(2), s(1)));
-    assert_eq!(short.clients[0].start_within, s(2));
+    assert_eq!((short.sample_every.0, short.settled_after.0), (s(2), s(1)));
+    assert_eq!(short.clients[0].start_within.0, s(2));
 }
 
 #[test]
@@ -173,7 +169,7 @@ fn a_trace_brings_its_clients_along() {
     let Demand::Trace(trace) = &scenario.clients[0].first.demand else {
         panic!("is no trace");
     };
-    assert_eq!((trace.speed, trace.scale), (2.0, 3.0));
+    assert_eq!((trace.speed.0, trace.scale.0), (2.0, 3.0));
     assert_eq!(trace.rows[1].time_s, 30.0);
 }
 
@@ -209,7 +205,7 @@ fn files_are_looked_for_from_where_the_scenario_is() {
         "{error}"
     );
     fs::write(folder.path().join("t.csv"), "time_s,client,wants\n0,a,1\n").unwrap();
-    assert_eq!(Scenario::read(&path).unwrap().clients[0].count, 1);
+    assert_eq!(Scenario::read(&path).unwrap().clients[0].count.0, 1);
 }
 
 #[test]

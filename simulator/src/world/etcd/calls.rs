@@ -7,8 +7,7 @@ use doorward_engine::time::Time;
 use doorward_replica::Replica;
 use doorward_session::candidate::store::{EtcdRequest, LeaseId, Op, OpAnswer, OpId};
 
-use crate::world::World;
-use crate::world::message::ServerId;
+use crate::world::{ServerId, World};
 
 impl World<'_> {
     /// Sends a server's request to etcd.

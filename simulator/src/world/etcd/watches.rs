@@ -9,15 +9,15 @@ use doorward_engine::time::Time;
 use doorward_session::candidate::store::View;
 
 use crate::scenario::fault::Span;
-use crate::world::World;
 use crate::world::etcd::EtcdConnection;
-use crate::world::message::{ServerId, seen};
+use crate::world::message::seen;
+use crate::world::{ServerId, World};
 
 /// Interval between a server's reads of the watched keys.
-const LOOK: Span = (Duration::ZERO, Duration::from_secs(2));
+const LOOK: Span = Span(Duration::ZERO, Duration::from_secs(2));
 
 /// Wait before a server tries again.
-const AGAIN: Span = (Duration::from_millis(10), Duration::from_secs(1));
+const AGAIN: Span = Span(Duration::from_millis(10), Duration::from_secs(1));
 
 /// Server's knowledge of its keys.
 #[derive(Debug, Default)]

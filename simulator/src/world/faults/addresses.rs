@@ -8,8 +8,7 @@ use doorward_session::address::Address;
 
 use crate::recording::MarkKind;
 use crate::scenario::fault::{NodeChoice, Span};
-use crate::world::World;
-use crate::world::message::ServerId;
+use crate::world::{ServerId, World};
 
 impl World<'_> {
     /// Makes the servers of a node that are not its master redirect to one another.
@@ -65,7 +64,7 @@ impl World<'_> {
         });
         let left = place.addresses.get(left).cloned();
         let published: Arc<[Address]> = gone.chain(left).collect();
-        self.publish_addresses(number, published, None);
+        self.hand_out(number, published, None);
         self.act(until, move |world| world.publish_all(number));
     }
 
@@ -82,17 +81,11 @@ impl World<'_> {
             let address = place.addresses.get(server.slot as usize)?;
             Some((address.clone(), server.node().mastership(local).epoch()?))
         });
-        self.publish_addresses(number, Arc::clone(&place.addresses), named);
+        self.hand_out(number, Arc::clone(&place.addresses), named);
     }
 
     /// Gives these addresses to all clients and child servers of a node.
-    fn publish_addresses(
-        &mut self,
-        number: u32,
-        published: Arc<[Address]>,
-        named: Option<(Address, u64)>,
-    ) {
-        let now = self.now;
+    fn hand_out(&mut self, number: u32, published: Arc<[Address]>, named: Option<(Address, u64)>) {
         let place = &mut self.places[number];
         place.published = Arc::clone(&published);
         let children = place.children.clone();
@@ -106,7 +99,7 @@ impl World<'_> {
         for child in children {
             let place = &mut self.places[child];
             place.parents = Arc::clone(&published);
-            let awake = place.servers.iter().filter(|it| !it.is_frozen(now));
+            let awake = place.servers.iter().filter(|it| !it.is_frozen(self.now));
             let awake: Vec<ServerId> = awake.map(|server| server.id).collect();
             for id in awake {
                 let (known, named) = (Arc::clone(&published), named.clone());

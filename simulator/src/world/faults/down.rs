@@ -5,9 +5,7 @@ use doorward_session::candidate::Candidate;
 
 use crate::recording::MarkKind;
 use crate::scenario::fault::{NodeChoice, Span};
-use crate::world::World;
-use crate::world::message::ServerId;
-use crate::world::place::ServerProcess;
+use crate::world::{ServerId, ServerProcess, World};
 
 impl World<'_> {
     /// Kills a node's master. For `length` no candidate can win; without it, for as long as an
@@ -71,7 +69,6 @@ impl World<'_> {
 
     /// Takes a slot of a node down until then, and schedules its start.
     pub(super) fn take_down(&mut self, number: u32, slot: u32, until: Time) {
-        let now = self.now;
         let place = &mut self.places[number];
         let down = &mut place.slots[slot];
         down.down_until = down.down_until.max(until);
@@ -80,7 +77,7 @@ impl World<'_> {
         if let Some(id) = place.servers.iter().find(runs).map(|server| server.id) {
             self.end_server(id);
         }
-        if until <= now {
+        if until <= self.now {
             self.start_server(number, slot);
         } else {
             self.act(until, move |world| world.start_server(number, slot));

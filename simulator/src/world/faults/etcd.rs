@@ -10,8 +10,7 @@ use doorward_engine::time::Time;
 
 use crate::recording::MarkKind;
 use crate::scenario::fault::{NodeChoice, NodeServers, Span, ToEtcd};
-use crate::world::World;
-use crate::world::message::ServerId;
+use crate::world::{ServerId, World};
 
 /// Probability that a server is affected where a fault means some of them.
 const SOME: f64 = 0.5;
@@ -138,19 +137,16 @@ impl World<'_> {
         if is_master {
             place.up_since = now;
         }
-        let mut messages = Some(backlog.messages);
-        if self.etcd.chance.happens(SOME) {
-            for arrive in messages.take().unwrap_or_default() {
-                arrive(self);
-            }
+        let (mut first, mut last) = (backlog.messages, Vec::new());
+        if !self.etcd.chance.happens(SOME) {
+            std::mem::swap(&mut first, &mut last);
         }
+        first.into_iter().for_each(|arrive| arrive(self));
         for news in backlog.news {
             self.handle_news(id, news);
         }
         self.drive(id);
-        for arrive in messages.unwrap_or_default() {
-            arrive(self);
-        }
+        last.into_iter().for_each(|arrive| arrive(self));
         self.drive(id);
     }
 
@@ -167,12 +163,11 @@ impl World<'_> {
     /// Loses what was written to etcd since a time. Candidates that run remember it. With `length`,
     /// etcd is out of reach before that.
     pub(super) fn lose_etcd(&mut self, back: Option<Span>, length: Option<Span>) {
-        let now = self.now;
         let (then, text) = match back {
             None => (None, "etcd is wiped".to_owned()),
-            Some((least, most)) => {
+            Some(Span(least, most)) => {
                 let back = self.fault_rng.duration(least, most);
-                let then = now.since(Time::ZERO).saturating_sub(back);
+                let then = self.now.since(Time::ZERO).saturating_sub(back);
                 let text = format!("etcd is restored to its state {back:?} ago");
                 (Some(Time::ZERO + then), text)
             }
@@ -204,11 +199,10 @@ impl World<'_> {
     /// Ends all faults of etcd, and the leases of servers that are gone. A lease span of
     /// theirs ends by itself.
     pub(super) fn heal_etcd(&mut self) {
-        let now = self.now;
         let mut held = Vec::new();
         let ttl = self.ttl();
         for id in self.candidates() {
-            self.notice_cut(id, now);
+            self.notice_cut(id, self.now);
             let server = self.server_of(id);
             held.extend(server.and_then(|it| it.candidacy.as_ref()?.lease));
         }

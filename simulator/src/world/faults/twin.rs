@@ -4,12 +4,9 @@
 use doorward_engine::templates::Templates;
 
 use crate::recording::MarkKind;
-use crate::scenario::demand::demand_player::DemandPlayer;
+use crate::scenario::DemandPlayer;
 use crate::scenario::fault::{ClientChoice, ClockChoice, NodeChoice, Span};
-use crate::world::message::ServerId;
-use crate::world::place::ServerProcess;
-use crate::world::uses::{Use, chance_of};
-use crate::world::{ClientProcess, World};
+use crate::world::{ClientProcess, ServerId, ServerProcess, Use, World, chance_of};
 
 /// Part of a node's clients that connect to its second process.
 const CONNECTED: f64 = 0.5;
@@ -26,7 +23,6 @@ impl<'a> World<'a> {
     }
 
     fn twin_node(&mut self, node: &NodeChoice, length: Span) {
-        let now = self.now;
         let text = |name: &str| format!("a second process of {name} runs");
         let (number, until) = self.begin_at(node, length, MarkKind::Twin, text);
         let seed = self.chance.bits();
@@ -37,7 +33,7 @@ impl<'a> World<'a> {
         if place.slots.len() > 1 || place.parent.is_none() {
             return;
         }
-        let local = place.clock.shows(now);
+        let local = place.clock.shows(self.now);
         let mut server = ServerProcess::new(place, 0, seed, settings, Templates::default());
         server.is_twin = true;
         server.leads = true;
@@ -60,13 +56,9 @@ impl<'a> World<'a> {
         let chosen = self.choose_clients(choice);
         let text = format!("a second process of {} runs", self.names_of(&chosen));
         self.mark(Some(until), MarkKind::Twin, text);
-        let mut twins = Vec::new();
-        for number in chosen {
-            twins.extend(self.copy_client(number));
-        }
-        for twin in &twins {
-            self.start_client(*twin);
-        }
+        let copies = chosen.into_iter().filter_map(|it| self.copy_client(it));
+        let twins: Vec<u32> = copies.collect();
+        twins.iter().for_each(|twin| self.start_client(*twin));
         self.act(until, move |world| world.end_twin_clients(&twins));
     }
 
@@ -111,9 +103,7 @@ impl<'a> World<'a> {
         let servers = self.places.iter().flat_map(|place| &place.servers);
         let twins = servers.filter(|server| server.is_twin);
         let servers: Vec<ServerId> = twins.map(|server| server.id).collect();
-        for id in servers {
-            self.end_server(id);
-        }
+        servers.into_iter().for_each(|id| self.end_server(id));
         let twins = self.clients.enumerate().filter(|(_, it)| it.is_twin);
         let twins: Vec<u32> = twins.map(|(number, _)| number).collect();
         self.end_twin_clients(&twins);

@@ -21,8 +21,8 @@ fn check_limits(recording: &Recording) {
 #[test]
 fn clients_that_lost_their_server_are_back_within_seconds_and_not_all_at_once() {
     let mut scenario = LibraryEntry::find("comeback").unwrap().read().unwrap();
-    assert_eq!(scenario.clients[0].count, 100_000);
-    scenario.clients[0].count = 2_000;
+    assert_eq!(scenario.clients[0].count.0, 100_000);
+    scenario.clients[0].count.0 = 2_000;
     let recording = played(&scenario);
     check_limits(&recording);
     let figures = &recording.resources[0].figures;
@@ -38,7 +38,7 @@ fn clients_that_lost_their_server_are_back_within_seconds_and_not_all_at_once() 
     let (at, requests) = busiest(&recording);
     assert!(at == 240.0 && requests < 1_500, "{requests} at {at}");
     // Before that, the first second after the server's return is the busiest.
-    scenario.duration = Duration::from_secs(230);
+    scenario.duration.0 = Duration::from_secs(230);
     let (at, requests) = busiest(&played(&scenario));
     assert!(at == 180.0 && requests < 1_000, "{requests} at {at}");
 }

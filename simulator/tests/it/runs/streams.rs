@@ -1,9 +1,9 @@
 //! Clients on streams hear of changes at once.
 
 use std::path::Path;
-use std::time::Duration;
 
 use doorward_simulator::library::LibraryEntry;
+use doorward_simulator::recording::Checker;
 use doorward_simulator::scenario::clients::Connection;
 use doorward_simulator::scenario::{ClientGroup, Scenario};
 
@@ -31,10 +31,7 @@ fn step() -> Scenario {
 fn a_step_of_many_is_settled_through_three_levels_in_a_second() {
     for seed in 1..=3 {
         let mut scenario = step();
-        assert_eq!(
-            scenario.limits.convergence_max,
-            Some(Duration::from_secs(1))
-        );
+        assert_eq!(scenario.limits.of(Checker::Convergence), Some(1.0));
         scenario.seed = seed;
         check_limits(&scenario);
     }

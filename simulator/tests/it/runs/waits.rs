@@ -110,7 +110,7 @@ fn the_parts_of_all_waits_add_up_to_the_unused_capacity_in_every_world() {
     for (seed, focus) in worlds {
         let mut scenario = fuzz::scenario(seed, focus);
         // During the faults there is much to attribute.
-        scenario.settled_after = Duration::ZERO;
+        scenario.settled_after.0 = Duration::ZERO;
         let recording = played(&scenario);
         for resource in &recording.resources {
             check_sum(&resource.figures, &super::again(seed, focus));
@@ -124,17 +124,17 @@ fn demand_that_is_faster_than_refreshes_uses_as_much_as_without_a_floor() {
     let entry = LibraryEntry::find("fast-demand").unwrap();
     let utilisation = |change: &dyn Fn(&mut Scenario)| {
         let mut scenario = entry.read().unwrap();
-        assert_eq!(scenario.servers.refresh_floor, Duration::from_secs(1));
-        assert_eq!(scenario.duration, Duration::from_secs(19 * 60 + 57));
+        assert_eq!(scenario.servers.refresh_floor.0, Duration::from_secs(1));
+        assert_eq!(scenario.duration.0, Duration::from_secs(19 * 60 + 57));
         change(&mut scenario);
         let figures = figures(&played(&scenario));
         check_sum(&figures, "fast-demand");
         figures.utilisation
     };
-    let no_floor = |scenario: &mut Scenario| scenario.servers.refresh_floor = Duration::ZERO;
+    let no_floor = |scenario: &mut Scenario| scenario.servers.refresh_floor.0 = Duration::ZERO;
     let flat = |scenario: &mut Scenario| {
         scenario.nodes = vec![Node::new("root", None, 1)];
-        scenario.clients[0].nodes = None;
+        scenario.clients[0].at = None;
     };
     let trees = (utilisation(&|_| {}), utilisation(&no_floor));
     let flats = (

@@ -12,25 +12,26 @@ use crate::checker::{MasterClaim, NodeBook, Watched, judge, may_decide};
 use crate::numbered::Numbered;
 use crate::recording::Verdict;
 use crate::scenario::Limits;
+use crate::scenario::forms::{self, Amount, Part};
 
 /// Length of each small world.
 const SMALL_WORLDS_LAST: Duration = Duration::from_secs(600);
 
 /// Facts of every world but the one that breaks them.
 const LIMITS: Limits = Limits {
-    overshoot_max: Some(0.0),
-    mastership_max: Some(0.0),
-    nesting_max: Some(0.0),
-    settled_unfairness: Some(0.01),
-    unfairness_max: Some(0.2),
-    utilisation_min: Some(0.9),
-    convergence_max: Some(Duration::from_secs(10)),
-    starvation_max: Some(Duration::from_secs(10)),
-    comeback_max: Some(Duration::from_secs(10)),
-    not_back_max: Some(0.0),
-    safe_use_max: Some(1.0),
-    requests_max: Some(10.0),
-    oscillation_max: Some(1.0),
+    overshoot: Some(Amount(0.0)),
+    mastership: Some(Amount(0.0)),
+    nesting: Some(Amount(0.0)),
+    settled_unfairness: Some(Amount(0.01)),
+    unfairness: Some(Part(0.2)),
+    utilisation: Some(Part(0.9)),
+    convergence: Some(forms::Time(Duration::from_secs(10))),
+    starvation: Some(forms::Time(Duration::from_secs(10))),
+    comeback: Some(forms::Time(Duration::from_secs(10))),
+    not_back: Some(Amount(0.0)),
+    safe_use: Some(Amount(1.0)),
+    requests: Some(Amount(10.0)),
+    oscillation: Some(Amount(1.0)),
 };
 
 /// Somebody looks whether all is at rest so many times in ten minutes; every tenth time also how far everybody

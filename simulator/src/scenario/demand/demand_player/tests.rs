@@ -3,7 +3,8 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::scenario::demand::{FlashCrowd, OnOff, Ramp};
+use crate::scenario::demand::{FlashCrowd, OnOff, Ramp, Sine, Spike};
+use crate::scenario::forms::Part;
 
 const fn s(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
@@ -30,28 +31,28 @@ fn a_player_is_small() {
 
 #[test]
 fn what_is_constant_is_said_once() {
-    check(&Demand::Constant(5.0), &[(0.0, 5.0)]);
+    check(&Demand::Constant(Amount(5.0)), &[(0.0, 5.0)]);
 }
 
 #[test]
 fn a_step_is_two_amounts() {
-    let step = |at| Demand::Step {
-        from: 1.0,
-        to: 9.0,
-        at,
+    let step = |at_s| Demand::Step {
+        from: Amount(1.0),
+        to: Amount(9.0),
+        at: Time(s(at_s)),
     };
-    check(&step(s(30)), &[(0.0, 1.0), (30.0, 9.0)]);
-    check(&step(s(0)), &[(0.0, 9.0)]);
+    check(&step(30), &[(0.0, 1.0), (30.0, 9.0)]);
+    check(&step(0), &[(0.0, 9.0)]);
 }
 
 #[test]
 fn a_ramp_ends_exactly_where_it_should() {
     let ramp = Demand::Ramp(Ramp {
-        from: 10.0,
-        to: 0.0,
-        at: s(60),
-        length: s(4),
-        every: s(3),
+        from: Amount(10.0),
+        to: Amount(0.0),
+        at: Time(s(60)),
+        over: Step(s(4)),
+        every: Some(Step(s(3))),
     });
     check(&ramp, &[(0.0, 10.0), (63.0, 2.5), (64.0, 0.0)]);
 }
@@ -59,10 +60,10 @@ fn a_ramp_ends_exactly_where_it_should() {
 #[test]
 fn a_spike_comes_and_goes() {
     let spike = Demand::Spike(Spike {
-        base: 1.0,
-        peak: 50.0,
-        at: s(10),
-        length: s(5),
+        base: Amount(1.0),
+        peak: Amount(50.0),
+        at: Time(s(10)),
+        length: Step(s(5)),
     });
     check(&spike, &[(0.0, 1.0), (10.0, 50.0), (15.0, 1.0)]);
 }
@@ -70,11 +71,11 @@ fn a_spike_comes_and_goes() {
 #[test]
 fn a_sine_goes_up_and_down_and_clients_may_be_ahead_of_each_other() {
     let sine = Demand::Sine(Sine {
-        mean: 10.0,
-        amplitude: 10.0,
-        period: s(100),
-        shift: 0.25,
-        every: s(25),
+        mean: Amount(10.0),
+        amplitude: Amount(10.0),
+        period: Step(s(100)),
+        shift: Part(0.25),
+        every: Some(Step(s(25))),
     });
     let rounded = |number| -> Vec<f64> {
         let changes = played(&sine, number, 100.0);
@@ -87,12 +88,12 @@ fn a_sine_goes_up_and_down_and_clients_may_be_ahead_of_each_other() {
 #[test]
 fn a_flash_crowd_comes_quickly_goes_slowly_and_is_gone_in_the_end() {
     let crowd = Demand::FlashCrowd(FlashCrowd {
-        base: 1.0,
-        peak: 101.0,
-        at: s(60),
-        rise: s(10),
-        half_life: s(30),
-        every: s(5),
+        base: Amount(1.0),
+        peak: Amount(101.0),
+        at: Time(s(60)),
+        rise: Step(s(10)),
+        half_life: Step(s(30)),
+        every: Some(Step(s(5))),
     });
     let changes = played(&crowd, 0, 1e6);
     let at = |time| changes.iter().find(|(at, _)| *at == time).unwrap().1;
@@ -106,9 +107,9 @@ fn a_flash_crowd_comes_quickly_goes_slowly_and_is_gone_in_the_end() {
 #[test]
 fn a_walk_steps_at_once_and_then_every_so_often_within_its_factors() {
     let walk = Demand::Walk {
-        start: 100.0,
+        start: Amount(100.0),
         factor: (0.9, 1.1),
-        every: s(10),
+        every: Step(s(10)),
     };
     let changes = played(&walk, 0, 3_600.0);
     assert_eq!(changes.len(), 361);
@@ -124,10 +125,10 @@ fn a_walk_steps_at_once_and_then_every_so_often_within_its_factors() {
 #[test]
 fn on_and_off_take_their_share_of_the_time() {
     let on_off = Demand::OnOff(OnOff {
-        on: 10.0,
-        off: 1.0,
-        on_for: s(20),
-        off_for: s(60),
+        peak: Amount(10.0),
+        base: Amount(1.0),
+        on_for: Step(s(20)),
+        off_for: Step(s(60)),
     });
     let mut on_s = 0.0;
     let mut started_on = 0;
@@ -145,46 +146,51 @@ fn on_and_off_take_their_share_of_the_time() {
     assert!((30..70).contains(&started_on), "{started_on}");
 }
 
-fn amount() -> impl Strategy<Value = f64> {
-    prop_oneof![Just(0.0), 0.0..1e3, Just(1e15)]
+fn amount() -> impl Strategy<Value = Amount> {
+    prop_oneof![Just(0.0), 0.0..1e3, Just(1e15)].prop_map(Amount)
 }
 
-fn two() -> impl Strategy<Value = (f64, f64)> {
+fn two() -> impl Strategy<Value = (Amount, Amount)> {
     (amount(), amount())
 }
 
-fn time() -> impl Strategy<Value = Duration> {
-    prop_oneof![
+fn time() -> impl Strategy<Value = Time> {
+    let time = prop_oneof![
         Just(Duration::ZERO),
         (0_u64..1_000_000).prop_map(Duration::from_millis),
         (0_u64..4_000_000_000).prop_map(Duration::from_secs),
-    ]
+    ];
+    time.prop_map(Time)
 }
 
 /// A duration.
-fn length() -> impl Strategy<Value = Duration> {
-    time().prop_map(|time| time.max(Duration::from_millis(1)))
+fn length() -> impl Strategy<Value = Step> {
+    time().prop_map(|time| Step(time.0.max(Duration::from_millis(1))))
+}
+
+fn every() -> impl Strategy<Value = Option<Step>> {
+    length().prop_map(Some)
 }
 
 fn demand() -> impl Strategy<Value = Demand> {
     prop_oneof![
         amount().prop_map(Demand::Constant),
         (two(), time()).prop_map(|((from, to), at)| Demand::Step { from, to, at }),
-        (two(), time(), length(), length()).prop_map(|((from, to), at, length, every)| {
+        (two(), time(), length(), every()).prop_map(|((from, to), at, over, every)| {
             Demand::Ramp(Ramp {
                 from,
                 to,
                 at,
-                length,
+                over,
                 every,
             })
         }),
-        (amount(), 0.0..=1.0, length(), 0.0..=1.0, length()).prop_map(
+        (amount(), 0.0..=1.0, length(), 0.0..=1.0, every()).prop_map(
             |(mean, part, period, shift, every)| Demand::Sine(Sine {
                 mean,
-                amplitude: mean * part,
+                amplitude: Amount(mean.0 * part),
                 period,
-                shift,
+                shift: Part(shift),
                 every,
             })
         ),
@@ -201,20 +207,20 @@ fn demand() -> impl Strategy<Value = Demand> {
                 every,
             }
         }),
-        (two(), length(), length()).prop_map(|((on, off), on_for, off_for)| {
+        (two(), length(), length()).prop_map(|((peak, base), on_for, off_for)| {
             Demand::OnOff(OnOff {
-                on,
-                off,
+                peak,
+                base,
                 on_for,
                 off_for,
             })
         }),
-        (two(), time(), time(), length(), length()).prop_map(
+        (two(), time(), time(), length(), every()).prop_map(
             |((base, peak), at, rise, half_life, every)| Demand::FlashCrowd(FlashCrowd {
                 base,
                 peak,
                 at,
-                rise,
+                rise: Step(rise.0),
                 half_life,
                 every,
             })
@@ -224,20 +230,17 @@ fn demand() -> impl Strategy<Value = Demand> {
 
 /// Returns the largest amount of a demand with a bound of its own.
 fn bounds(demand: &Demand) -> (f64, f64) {
+    let both = |a: Amount, b: Amount| (f64::min(a.0, b.0), f64::max(a.0, b.0));
     match *demand {
-        Demand::Constant(wants) => (wants, wants),
-        Demand::Step { from, to, .. } | Demand::Ramp(Ramp { from, to, .. }) => {
-            (f64::min(from, to), f64::max(from, to))
-        }
+        Demand::Constant(wants) => (wants.0, wants.0),
+        Demand::Step { from, to, .. } | Demand::Ramp(Ramp { from, to, .. }) => both(from, to),
         Demand::Sine(Sine {
             mean, amplitude, ..
-        }) => (mean - amplitude, mean + amplitude),
+        }) => (mean.0 - amplitude.0, mean.0 + amplitude.0),
         Demand::Spike(Spike { base, peak, .. })
-        | Demand::FlashCrowd(FlashCrowd { base, peak, .. }) => {
-            (f64::min(base, peak), f64::max(base, peak))
-        }
-        Demand::OnOff(OnOff { on, off, .. }) => (f64::min(on, off), f64::max(on, off)),
-        Demand::Diurnal(day) => (day.least, day.most),
+        | Demand::OnOff(OnOff { base, peak, .. })
+        | Demand::FlashCrowd(FlashCrowd { base, peak, .. }) => both(base, peak),
+        Demand::Diurnal(day) => (day.least.0, day.most.0),
         Demand::Walk { .. } | Demand::Trace(_) => (0.0, f64::INFINITY),
     }
 }

@@ -7,8 +7,8 @@ fn trace(text: &'static str, speed: f64, scale: f64) -> Trace {
         file: "t.csv".to_owned(),
         clients: Vec::new(),
         rows: Arc::default(),
-        speed,
-        scale,
+        speed: TraceSpeed(speed),
+        scale: Amount(scale),
     };
     trace.read(Ok(text.as_bytes())).unwrap();
     trace

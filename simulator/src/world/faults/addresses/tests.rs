@@ -6,7 +6,7 @@ use std::time::Duration;
 use doorward_engine::time::Time;
 
 use super::*;
-use crate::scenario::Scenario;
+use crate::scenario::{Scenario, forms};
 
 /// Returns a scenario with a root of that many candidates, a leaf of one, two clients at each, and
 /// these faults.
@@ -52,7 +52,7 @@ fn sent_to(world: &World<'_>) -> Vec<Option<String>> {
 fn servers_that_are_not_master_redirect_to_one_another_and_afterwards_to_the_master() {
     for (candidates, healed) in [(2, false), (3, false), (4, true)] {
         let mut scenario = scenario(candidates, "{at: 100s, redirect_loop: root, for: 100s}");
-        scenario.heal_at = healed.then_some(Duration::from_secs(150));
+        scenario.heal_at = healed.then_some(forms::Time(Duration::from_secs(150)));
         let mut world = World::new(&scenario);
         play_until(&mut world, 120.0);
         let now = world.now;
@@ -83,7 +83,7 @@ fn stale_addresses_are_published_and_all_addresses_afterwards() {
             "{at: 100s, stale_addresses: root, for: 100s}, {at: 105s, crash: {clients: 4}, for: 5s}, \
              {at: 105s, restart: leaf, for: 5s}, {at: 110s, stale_addresses: root, for: 20s}",
         );
-        scenario.heal_at = healed.then_some(Duration::from_secs(150));
+        scenario.heal_at = healed.then_some(forms::Time(Duration::from_secs(150)));
         let mut world = World::new(&scenario);
         play_until(&mut world, 140.0);
         let all = Arc::clone(&world.places[0].addresses);
