@@ -122,7 +122,7 @@ impl Node {
         }
     }
 
-    fn budgets_of(&self, only: Option<&ResourceId>) -> Vec<ResourceId> {
+    pub(super) fn budgets_of(&self, only: Option<&ResourceId>) -> Vec<ResourceId> {
         let all = self.budgets.by_id.keys();
         let chosen = all.filter(|id| only.is_none_or(|only| only == *id));
         chosen.cloned().collect()
