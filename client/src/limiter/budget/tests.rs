@@ -251,3 +251,35 @@ fn a_client_asks_early_once_for_each_answer() {
     assert!(!holder.asks_early(now), "the server has no more");
     assert_eq!(holder.reserve(4, now), Ok(()), "a smaller call fits");
 }
+
+#[test]
+fn a_window_ends_early_by_the_clock_of_a_holder() {
+    let mut holder = BudgetHolder::new(7);
+    let sent_at = Time::from_secs(10);
+    holder.say_need(5);
+    let state = BudgetState {
+        granter_book: 1,
+        window: Window {
+            start: 0,
+            end: 1_000_000,
+        },
+        ends_in: Some(Duration::from_secs(1_000)),
+        total: 100,
+        known_taken: 0,
+        soft: false,
+    };
+    assert!(holder.answer(&BudgetAnswer {
+        state,
+        ceiling: 5,
+        granted_by: None,
+        limited_by: Some(LimitedBy::Wants),
+        sent_at,
+        number: 1,
+    }));
+    assert_eq!(holder.ends_at(), Some(sent_at + Duration::from_secs(999)));
+    assert_eq!(holder.left(sent_at + Duration::from_secs(998)), 5);
+    assert_eq!(
+        holder.reserve(1, sent_at + Duration::from_secs(999)),
+        Err(Short::Turning)
+    );
+}

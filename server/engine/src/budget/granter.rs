@@ -255,6 +255,8 @@ impl Granter {
     fn begin_round(&mut self) {
         if !self.accounts.is_empty() {
             self.round = Some(None);
+            // Those that still wait say so again.
+            self.least = None;
         }
     }
 

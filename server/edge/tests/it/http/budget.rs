@@ -188,11 +188,24 @@ async fn a_rule_takes_from_a_budget_and_settles_against_it() {
 async fn a_charge_before_the_first_answer_counts() {
     let root = Root::new();
     let site = Site::new(OF_TENANT, Arc::clone(&root));
+    // That is no rule's: rules give nothing of it back.
+    let other = json!({"key": "a", "budgets": {"shared/api/tenant=acme": 100}, "wait_seconds": 30});
     for (path, cost, status) in [
         ("charge", 400, 204),
         ("check", 601, 429),
         ("check", 600, 200),
+        ("charge", -400, 204),
+        ("check", 300, 200),
+        ("reserve", 100, 200),
+        ("charge", -1_000, 204),
+        ("check", 901, 429),
+        ("check", 900, 200),
     ] {
+        if path == "reserve" {
+            let answer = post(&site, "/v1/reserve", other.clone()).await;
+            assert_eq!(answer.status, status, "{}", answer.body);
+            continue;
+        }
         let ask = json!({"domain": "api", "entries": {"tenant": "acme"}, "cost": cost});
         let answer = post(&site, &format!("/v1/{path}"), ask).await;
         assert_eq!(answer.status, status, "{path} {cost}: {}", answer.body);
@@ -212,7 +225,14 @@ async fn a_rule_without_its_budget_refuses_unless_it_is_open() {
 }
 
 /// Name, path, body, status, and words of the answer.
-const WRONG: [(&str, &str, &str, u16, &str); 11] = [
+const WRONG: [(&str, &str, &str, u16, &str); 12] = [
+    (
+        "too much",
+        "reserve",
+        r#"{"budgets": {"tokens/acme": 1000000000000001}}"#,
+        400,
+        "at most 1000000000000000",
+    ),
     (
         "no budget",
         "reserve",
