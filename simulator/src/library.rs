@@ -9,7 +9,7 @@ use crate::scenario::{Scenario, read::ScenarioError};
 /// A scenario of the library, as it is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LibraryEntry {
-    /// What it is called, and what its file is called but for its ending.
+    /// Name, and that of its file without the ending.
     pub name: &'static str,
     /// Its file.
     pub text: &'static str,

@@ -427,7 +427,7 @@ impl Leases for CallerLeases<'_> {
     fn left(&self, rule: &Rule, descriptor: &str) -> Option<u64> {
         let (caller, resource, by) = self.of(rule, descriptor)?;
         match rule.scope {
-            // What others leave of it is not known here.
+            // The rest that others leave is not known here.
             Scope::Budget => None,
             Scope::Local | Scope::Shared => caller.left(&resource, &by, self.now()),
         }

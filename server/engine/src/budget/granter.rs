@@ -255,7 +255,7 @@ impl Granter {
     fn begin_round(&mut self) {
         if !self.accounts.is_empty() {
             self.round = Some(None);
-            // Those that still wait say so again.
+            // Holders that still wait say so again.
             self.least = None;
         }
     }
@@ -326,7 +326,7 @@ impl Granter {
         }
         let may_lower = word.mastership == Some(self.mastership);
         let raised = self.change(id, |account| {
-            // What this mastership granted is beside the unreported amount, and so is a use above that.
+            // An amount that this mastership granted is beside the unreported one, and so is a use above it.
             let is_unreported = account.newest == 0 || !may_lower;
             let raised = said.saturating_sub(account.reserved);
             let raised = if is_unreported { raised } else { 0 };

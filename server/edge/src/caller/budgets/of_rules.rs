@@ -15,7 +15,7 @@ impl Account {
         if of == self.window() { amount } else { 0 }
     }
 
-    /// Returns the number of the window. What is used before the first answer counts in the first one.
+    /// Returns the number of the window. A use before the first answer counts in the first one.
     fn window(&self) -> u64 {
         self.holder.turn().max(1)
     }
