@@ -55,7 +55,8 @@ async fn two_members_of_one_process_share_and_the_second_serves_when_the_first_h
     let folder = tempfile::tempdir().unwrap();
     let group = group(folder.path()).page("127.0.0.1:0".parse().unwrap());
     let first = join(&group, "a").await;
-    assert!(first.is_serving() && first.page().is_some(), "{first:?}");
+    until_serves(&first).await;
+    assert!(first.page().is_some(), "{first:?}");
     let metrics = first.metrics().unwrap();
     assert!(metrics.contains("doorward_"), "{metrics}");
     let second = join(&group, "b").await;
