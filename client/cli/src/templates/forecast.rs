@@ -237,6 +237,10 @@ fn words(plan: &ResourcePlan) -> Vec<(Tone, String)> {
         }
         Some(_) => {}
     }
+    if root.algorithm == "BUDGET" && root.planned_capacity.is_some_and(|it| it < root.reserved) {
+        let then = "holders keep what they have, and get no more before the window ends";
+        say(Tone::Partial, then.to_owned());
+    }
     let (losing, gaining, same) = (root.losing_count, root.gaining_count, root.same_count);
     let known = losing.saturating_add(gaining).saturating_add(same);
     if known > 0 {

@@ -40,6 +40,8 @@ pub(super) struct Budgets {
     timeouts: BTreeSet<(Time, ResourceId)>,
     /// Budgets of which holders with a stream may get more.
     rounds: BTreeSet<ResourceId>,
+    /// Number of those of which the log said that it is unknown what was given.
+    unknown_told: u32,
     clock: Clock,
 }
 

@@ -11,6 +11,9 @@ use crate::node::budgets::{ACCOUNT_BYTES, Place};
 use crate::node::marks::NodeMarks;
 use crate::time::Time;
 
+/// Budgets of which the log says that it is unknown what was given, in one mastership.
+const UNKNOWN_TOLD_MAX: u32 = 20;
+
 impl Node {
     /// Adds a budget and admits an account of it, if they are new.
     ///
@@ -82,7 +85,8 @@ impl Node {
             asks_parent_at: None,
         };
         self.budgets.by_id.insert(id.clone(), place);
-        if is_unknown {
+        if is_unknown && self.budgets.unknown_told < UNKNOWN_TOLD_MAX {
+            self.budgets.unknown_told += 1;
             let resource = id.clone();
             self.push_event(NodeEvent::BudgetUnknown { resource });
         }
