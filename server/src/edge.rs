@@ -7,8 +7,8 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use doorward::rules::Rules;
 use doorward::rules::source::files;
+use doorward::rules::{Rules, Scope};
 use doorward_door::listener::Address;
 use doorward_door::tasks::joined;
 use doorward_edge::clock::Wall;
@@ -235,10 +235,22 @@ fn templates_of(rules: &Rules) -> Result<Templates, String> {
     // Callers of one priority have fair shares. Leases last a little longer than Envoy may use an assignment that is not
     // renewed.
     let length = LEASE_LENGTH.as_secs();
-    let terms = format!("kind: PRIORITY_BANDS, lease_length: {length}s, refresh_interval: 1s");
+    let lease = format!("lease_length: {length}s, refresh_interval: 1s");
     let templates = rules.into_iter().filter_map(|rule| {
-        let glob = ids::glob(rule);
-        let capacity = rule.counted()?.rate.as_per_second();
+        let (glob, rate) = (ids::glob(rule), rule.counted()?.rate);
+        let (capacity, terms) = match rule.scope {
+            // It begins anew with each start: nothing is kept of it.
+            Scope::Budget => {
+                let window = rate.period().get().div_ceil(1_000_000_000);
+                let window = format!("parameters: [{{name: window, value: {window}s}}]");
+                let terms = format!("kind: BUDGET, {lease}, learning_mode_duration: 0s, {window}");
+                (rate.amount().floor() as f64, terms)
+            }
+            Scope::Local | Scope::Shared => (
+                rate.as_per_second(),
+                format!("kind: PRIORITY_BANDS, {lease}"),
+            ),
+        };
         Some(format!(
             "- identifier_glob: \"{glob}\"\n  capacity: {capacity}\n  algorithm: {{{terms}}}\n"
         ))

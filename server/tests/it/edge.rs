@@ -336,6 +336,9 @@ descriptors:
 - key: token
   hash: true
   rate_limit: {rate: 1/s}
+- key: tenant
+  scope: budget
+  rate_limit: {rate: 1000/h}
 ";
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("limits.yaml");
@@ -356,7 +359,7 @@ descriptors:
             all.collect::<Vec<_>>()
         })
     };
-    let mut are_in_force = async || templates().len() == 5;
+    let mut are_in_force = async || templates().len() == 6;
     eventually("templates are in force", &mut are_in_force).await;
     // The first one that matches counts.
     let expected = [
@@ -366,6 +369,8 @@ descriptors:
         ("shared/api/token==*", 1.0),
         ("shared/api/token=*a", 2.0),
         ("shared/api/user=*", 300.0),
+        // An amount, and no rate.
+        ("shared/api/tenant=*", 1_000.0),
     ];
     assert_eq!(
         templates(),

@@ -45,7 +45,12 @@ fn a_window_that_becomes_longer_is_marked_from_its_first_turn_on() {
         world.settle();
         world.advance(WINDOW);
     }
+    // Nobody knows what was given but the store.
     world.start_root();
+    for number in 0..6 {
+        world.clients[number] = world.client(number);
+    }
+    world.leaves = ["eu", "us"].map(|name| world.leaf(name)).into();
     world.settle();
     world.assert_not_over();
     assert_eq!(world.taken.len(), 1, "{:?}", world.taken);
