@@ -241,10 +241,14 @@ fn templates_of(rules: &Rules) -> Result<Templates, String> {
         let (capacity, terms) = match rule.scope {
             // It begins anew with each start: nothing is kept of it.
             Scope::Budget => {
-                let window = rate.period().get().div_ceil(1_000_000_000);
-                let window = format!("parameters: [{{name: window, value: {window}s}}]");
-                let terms = format!("kind: BUDGET, {lease}, learning_mode_duration: 0s, {window}");
-                (rate.amount().floor() as f64, terms)
+                let (period, amount) = (rate.period().get(), rate.amount().floor());
+                let seconds = period.div_ceil(1_000_000_000);
+                let parameters = format!(
+                    "[{{name: window, value: {seconds}s}}, {{name: largest_call, value: {amount}}}]"
+                );
+                let terms = "kind: BUDGET, learning_mode_duration: 0s";
+                let terms = format!("{terms}, {lease}, parameters: {parameters}");
+                (amount as f64, terms)
             }
             Scope::Local | Scope::Shared => (
                 rate.as_per_second(),
