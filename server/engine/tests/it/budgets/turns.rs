@@ -45,7 +45,7 @@ fn a_window_that_becomes_longer_is_marked_from_its_first_turn_on() {
         world.settle();
         world.advance(WINDOW);
     }
-    // Nobody knows what was given but the store.
+    // Only the store knows what was given.
     world.start_root();
     for number in 0..6 {
         world.clients[number] = world.client(number);
