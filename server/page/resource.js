@@ -42,6 +42,7 @@ const fact = (name, value, tone, about) => h("div.fact", { title: about },
 // A server below the root knows no end of it.
 const unreported = ({ unreported: held, unreported_remaining_ms: ends }, since) => amount(held)
   + (ends === null ? "" : ` for ${left(ends, since)}`);
+const inUnit = (value, { unit, decimals }) => `${amount(value / 10 ** decimals)} ${unit}`;
 function facts(it, since) {
   const lack = hasTotal(it) ? shortOf(it) : 0, isAbove = (sum) => hasTotal(it) && isMore(sum, it.capacity);
   return [
@@ -49,6 +50,9 @@ function facts(it, since) {
     fact("Granted", amount(it.granted)),
     fact("Reserved", amount(it.reserved), isAbove(it.reserved) && "over", "The most that may be in use"),
     fact("Short", amount(lack), lack > 0 && "short"), fact("Clients", count(it.clients_count)),
+    it.budget && fact("Used", inUnit(it.budget.used, it.budget), "", "What holders say they used in this window"),
+    it.budget && fact("Window ends in", it.budget.window_remaining_ms === null ? "never"
+      : left(it.budget.window_remaining_ms, since)),
     it.unreported > 0 && fact("Unreported", unreported(it, since), "short",
       "Leases of an earlier master that nobody has reported yet"),
     fact("Waiting", count(it.waiting_count), "", "Holders that get less than their share until others have shrunk"),

@@ -149,6 +149,12 @@ impl Collector for NodeCollector {
             });
             families.gauges(name, help, rows)?;
         }
+        let budgets = listed.iter().filter_map(|resource| {
+            let labels = [("resource", resource.resource.as_str())];
+            Some((labels, resource.budget.as_ref()?.used as f64))
+        });
+        let help = "Amount that holders of a budget say they used in its window";
+        families.gauges("budget_used", help, budgets)?;
         Ok(())
     }
 }

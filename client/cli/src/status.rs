@@ -259,6 +259,9 @@ fn write_resource(out: &mut Out<impl Write>, resource: &ResourceStatus) -> io::R
         description => format!(": {}", line(description)),
     };
     writeln!(out, "\n{id}{about}")?;
+    if let Some(budget) = &resource.budget {
+        writeln!(out, "budget: {}", tables::used(budget, resource.capacity))?;
+    }
     if let Some(lease) = &resource.own_lease {
         write_own_lease(out, lease)?;
     }

@@ -87,6 +87,7 @@ mod tests {
             unreported_for: None,
             mark: None,
             upstream: None,
+            budget: None,
         }
     }
 

@@ -6,13 +6,15 @@
 use std::time::Duration;
 
 use doorward::rules::{Outcome, Tally};
-use doorward_engine::messages::{Conflict, LeaseSnapshot, ResourceSnapshot, UpstreamSnapshot};
+use doorward_engine::messages::{
+    BudgetSnapshot, Conflict, LeaseSnapshot, ResourceSnapshot, UpstreamSnapshot,
+};
 use doorward_engine::node::child_servers::ChildServer;
 use doorward_engine::node::mastership::Learning;
 use doorward_engine::time::Time;
 use doorward_proto::admin::v1::{
-    ChildServerStatus, ChildStatus, ConflictStatus, EtcdStatus, LeaseStatus, OwnLeaseStatus,
-    ParentStatus, ResourceStatus, RuleDecisions, RulesStatus, States,
+    BudgetStatus, ChildServerStatus, ChildStatus, ConflictStatus, EtcdStatus, LeaseStatus,
+    OwnLeaseStatus, ParentStatus, ResourceStatus, RuleDecisions, RulesStatus, States,
 };
 
 use crate::clock;
@@ -52,6 +54,18 @@ pub fn resource(snapshot: ResourceSnapshot) -> ResourceStatus {
         children_count: count(snapshot.children),
         children: Vec::new(),
         leases: Vec::new(),
+        budget: snapshot.budget.map(budget),
+    }
+}
+
+fn budget(budget: BudgetSnapshot) -> BudgetStatus {
+    let now = i64::try_from(clock::wall().as_millis()).unwrap_or(i64::MAX);
+    let remaining = budget.window.and_then(|window| window.remaining(now));
+    BudgetStatus {
+        used: budget.used,
+        window_remaining_ms: remaining.map(millis),
+        unit: budget.unit,
+        decimals: budget.decimals,
     }
 }
 

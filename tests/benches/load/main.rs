@@ -29,6 +29,7 @@ use doorward_server::files;
 use doorward_server::flags::LimitFlags;
 use doorward_server::limits::ServerLimit;
 use doorward_tests::etcd;
+use doorward_tests::processes::program;
 use tokio::runtime::Runtime;
 
 use crate::cores::Cores;
@@ -68,11 +69,13 @@ fn main() -> ExitCode {
     if mtls {
         mtls::switch_on();
     }
+    eprintln!("building doorward-server, if need be: that may take minutes");
+    // On all cores.
+    program("doorward-server");
     let cores = Cores::divide();
     if let Some(cores) = &cores {
         cores.leave_server_alone();
     }
-    eprintln!("building doorward-server, if need be: that may take minutes");
     let threads = cores.as_ref().map_or(1, |cores| cores.rest.len());
     runtime(threads).block_on(run(mode, &Place { cores }));
     ExitCode::SUCCESS

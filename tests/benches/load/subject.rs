@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use doorward_tests::figures::{cpu_time, memory};
-use doorward_tests::processes::{Server, program};
+use doorward_tests::processes::Server;
 use tempfile::TempDir;
 use tokio::task::block_in_place;
 
@@ -120,8 +120,6 @@ impl Subject {
         let mtls = mtls::flags();
         let mtls: Vec<&str> = mtls.iter().map(String::as_str).collect();
         let flags = [&own[..], &FLAGS, &mtls, flags].concat();
-        // A build must not run on one core.
-        block_in_place(|| program("doorward-server"));
         let start = || block_in_place(|| Server::start(&flags));
         let server = Box::new(Cores::start_server(place.cores.as_ref(), start));
         Self {

@@ -3,7 +3,8 @@
 use std::io::{self, Write};
 
 use doorward_pages::terminal::{Cell, Column, Palette, Table, Tone, cell};
-use doorward_proto::admin::v1::{LeaseStatus, ResourceStatus};
+use doorward_proto::admin::v1::{BudgetStatus, LeaseStatus, ResourceStatus};
+use doorward_session::visible::line;
 
 use crate::granted::{gets_cell, number, span, strong};
 use crate::output::Out;
@@ -68,9 +69,26 @@ fn state(resource: &ResourceStatus, palette: Palette) -> Cell {
         (None, _, Some(left)) => (Tone::Partial, format!("learning for {left}")),
         (_, Some(_), Some(left)) => (Tone::Partial, format!("learning for at most {left}")),
         (_, None, Some(left)) => (Tone::Partial, format!("learning above for at most {left}")),
-        (.., None) => return cell(""),
+        (.., None) => {
+            let budget = resource.budget.as_ref();
+            return cell(budget.map_or_else(String::new, |it| used(it, resource.capacity)));
+        }
     };
     palette.cell(tone, state)
+}
+
+/// What is used of a budget of that capacity, in the unit that people read, and when its window ends.
+pub(crate) fn used(budget: &BudgetStatus, capacity: f64) -> String {
+    let scale = 10_f64.powi(i32::try_from(budget.decimals).unwrap_or_default());
+    let [used, all] = [budget.used as f64, capacity].map(|it| number(it / scale));
+    let unit = line(&budget.unit);
+    let space = if unit.is_empty() { "" } else { " " };
+    let ends = budget.window_remaining_ms.map(span);
+    let ends = ends.map(|left| format!(", window ends in {left}"));
+    format!(
+        "{used} of {all}{space}{unit} used{}",
+        ends.unwrap_or_default()
+    )
 }
 
 /// A lease, and its resource if the table has several.

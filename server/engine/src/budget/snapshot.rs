@@ -1,7 +1,7 @@
 //! A budget as status shows it.
 
 use crate::budget::{Budget, Source};
-use crate::messages::{LeaseSnapshot, LeasesFrom, ResourceSnapshot};
+use crate::messages::{BudgetSnapshot, LeaseSnapshot, LeasesFrom, ResourceSnapshot};
 use crate::templates::AlgorithmKind;
 use crate::time::Time;
 
@@ -17,6 +17,8 @@ impl Budget {
             }
             Source::Parent(parent) => (None, None, Some(parent.snapshot(now))),
         };
+        let terms = self.algorithm.budget.as_deref();
+        let said = |name| terms.map_or("", |terms| terms.get(name));
         ResourceSnapshot {
             resource: self.id.clone(),
             template,
@@ -40,6 +42,12 @@ impl Budget {
             unreported_for: None,
             mark,
             upstream,
+            budget: Some(BudgetSnapshot {
+                used: granter.taken(),
+                window: granter.known_window(),
+                unit: said("unit").to_owned(),
+                decimals: said("decimals").parse().unwrap_or_default(),
+            }),
         }
     }
 

@@ -3,7 +3,6 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test")]
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -233,35 +232,54 @@ fn a_mark_leads_as_the_oracle_says() {
 
 #[test]
 fn parameters_are_checked() {
-    for (given, problem) in [
-        (vec![("window", "hour")], None),
-        (vec![("window", "15m"), ("offset", "-1h")], None),
-        (vec![], Some("window")),
-        (vec![("window", "fortnight")], Some("window")),
-        (vec![("window", "day"), ("offset", "soon")], Some("offset")),
+    for (given, problems) in [
+        ("window=hour", &[][..]),
+        ("window=15m offset=-1h", &[]),
+        ("window=day pace=10%/50%", &[]),
+        ("", &["window"]),
+        ("window=fortnight", &["window"]),
+        ("window=day offset=soon", &["offset"]),
+        ("window=day soft_limit=80", &["soft_limit"]),
+        ("window=day carry=110%", &["carry"]),
+        ("window=day pace=10%", &["pace"]),
+        ("window=day pace=10%/0%", &["pace"]),
+        ("window=lifetime pace=10%/50%", &["pace"]),
+        ("window=day largest_call=-1", &["largest_call"]),
         (
-            vec![("window", "day"), ("soft_limit", "80")],
-            Some("soft_limit"),
-        ),
-        (vec![("window", "day"), ("carry", "110%")], Some("carry")),
-        (vec![("window", "day"), ("pace", "10% 50%")], None),
-        (vec![("window", "day"), ("pace", "10%")], Some("pace")),
-        (
-            vec![("window", "lifetime"), ("pace", "10% 50%")],
-            Some("pace"),
-        ),
-        (
-            vec![("window", "day"), ("largest_call", "-1")],
-            Some("largest_call"),
-        ),
-        (
-            vec![("window", "day"), ("decimals", "20")],
-            Some("decimals"),
+            "window=never decimals=20 carry=1",
+            &["decimals", "carry", "window"],
         ),
     ] {
-        let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
-        let parameters: BTreeMap<_, _> = given.iter().map(owned).collect();
-        let parsed = BudgetTerms::parse(parameters);
-        assert_eq!(parsed.err().map(|(name, _)| name), problem, "{given:?}");
+        let pairs = given
+            .split_whitespace()
+            .map(|it| it.split_once('=').unwrap());
+        let parameters = pairs.map(|(name, value)| (name.to_owned(), value.replace('/', " ")));
+        let parsed = BudgetTerms::parse(parameters.collect());
+        let found = parsed.err().unwrap_or_default();
+        let found: Vec<_> = found.iter().map(|(name, _)| *name).collect();
+        assert_eq!(found, problems, "{given:?}");
+    }
+}
+
+#[test]
+fn a_call_above_the_largest_one_is_served_to_who_is_alone() {
+    let ask = |holder: &str, need: u64| {
+        let ask =
+            json!({"holder": holder, "sequence": 1, "need": need, "least": need, "stream": true});
+        json!({"t_ms": 0, "ask": ask})
+    };
+    for (name, before, expected) in [
+        ("alone", None, 60),
+        ("another needs nothing", Some(0), 60),
+        ("another needs some", Some(5), 20),
+    ] {
+        let budget = json!({"window": "hour", "capacity": 100, "largest_call": 10});
+        let events = before.map(|need| ask("b", need)).into_iter();
+        let events: Vec<_> = events.chain([ask("a", 60)]).collect();
+        let case = json!({"kind": "granter", "name": name, "budget": budget, "events": events, "expect": []});
+        let case: Case = serde_json::from_value(case).unwrap();
+        let mut played = Played::new(&case);
+        let said: Vec<_> = case.events.iter().map(|it| played.play(it)).collect();
+        assert_eq!(said.last().unwrap()["ceiling"], json!(expected), "{name}");
     }
 }

@@ -13,6 +13,7 @@ use crate::claims::Demand;
 use crate::division::Why;
 use crate::id::{HolderId, HolderName, ResourceId};
 use crate::messages::RefusalReason;
+use crate::templates::window::Window;
 use crate::templates::{AlgorithmKind, SafeCapacity, Shrink, Template};
 use crate::time::Time;
 
@@ -72,6 +73,21 @@ pub struct ResourceSnapshot {
     pub mark: Option<f64>,
     /// The server's own lease. Absent at the root.
     pub upstream: Option<UpstreamSnapshot>,
+    /// What it is as a budget. Absent: it is none.
+    pub budget: Option<BudgetSnapshot>,
+}
+
+/// State of a budget at a moment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BudgetSnapshot {
+    /// Amount that holders say they used in the window.
+    pub used: u64,
+    /// The window. Absent: the parent has not said it.
+    pub window: Option<Window>,
+    /// Unit of its amounts, for people. Empty: none is said.
+    pub unit: String,
+    /// Decimals of its amounts in that unit.
+    pub decimals: u32,
 }
 
 /// State of a server's own lease on a resource at a moment.

@@ -43,6 +43,7 @@ impl Resource {
             unreported: recovery.map_or(0.0, |it| it.unreported().rounded_up().get()),
             unreported_for: self.recovery_remaining(now).filter(|_| !self.learns()),
             mark: self.mark.as_ref().and_then(|mark| mark.shown()),
+            budget: None,
             upstream: self
                 .parent
                 .as_ref()

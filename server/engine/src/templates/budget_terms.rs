@@ -42,84 +42,74 @@ pub const PARAMETERS: [&str; 8] = [
     "unit",
 ];
 
+/// A parameter that is wrong, and advice.
+pub type Problem = (&'static str, String);
+
 impl BudgetTerms {
     /// Parses the parameters of a template: their names and values.
     ///
     /// # Errors
     ///
-    /// The name of a parameter that is invalid or missing, and advice.
-    pub fn parse(given: BTreeMap<String, String>) -> Result<Self, (&'static str, String)> {
+    /// The names of all parameters that are invalid or missing, each with advice.
+    pub fn parse(given: BTreeMap<String, String>) -> Result<Self, Vec<Problem>> {
         let get = |name: &str| given.get(name).map_or("", String::as_str);
+        let mut problems = Vec::new();
         if get("window").is_empty() {
             let advice = "window is missing; a budget needs one, such as hour, month or lifetime";
-            return Err(("window", advice.to_owned()));
+            problems.push(("window", advice.to_owned()));
         }
-        let period = Period::parse(get("window"), get("offset")).map_err(|advice| {
-            let name = if advice.starts_with("offset") {
-                "offset"
-            } else {
-                "window"
-            };
-            (name, advice)
-        })?;
-        let part = |name: &'static str| match get(name) {
-            "" => Ok(None),
-            text => percent(text).map(Some).ok_or_else(|| {
-                (
-                    name,
-                    format!("{name} is {text:?}; give a percentage from 0% to 100%"),
-                )
-            }),
+        let mut number = |name, most: u64| {
+            let is_valid = |it: &u64| *it <= most;
+            let advice = format!("a whole number of at most {most}");
+            let parse = |text: &str| text.parse().ok().filter(is_valid);
+            read(&mut problems, (name, get(name)), &advice, parse)
         };
-        let number = |name: &'static str, most: u64| match get(name) {
-            "" => Ok(None),
-            text => text
-                .parse()
-                .ok()
-                .filter(|it| *it <= most)
-                .map(Some)
-                .ok_or_else(|| {
-                    (
-                        name,
-                        format!("{name} is {text:?}; give a whole number of at most {most}"),
-                    )
-                }),
+        number("decimals", 15);
+        let largest_call = number("largest_call", AMOUNT_MAX);
+        let mut part = |name| {
+            let advice = "a percentage from 0% to 100%";
+            read(&mut problems, (name, get(name)), advice, percent)
         };
-        number("decimals", 15)?;
-        let pace = match get("pace") {
-            "" => None,
-            text => {
-                let both = text.split_once(' ').and_then(|(start, until)| {
-                    Some((
-                        percent(start)?,
-                        percent(until).filter(|until| *until > 0.0)?,
-                    ))
-                });
-                Some(both.ok_or_else(|| {
-                    let advice = format!(
-                        "pace is {text:?}; give the part at the start and the part of the window after which all is \
-                         there, such as 10% 50%"
-                    );
-                    ("pace", advice)
-                })?)
+        let (soft_limit, carry) = (part("soft_limit"), part("carry"));
+        let advice = "the part at the start and the part of the window after which all is there, such as 10% 50%";
+        let pace = read(&mut problems, ("pace", get("pace")), advice, |text| {
+            let (start, until) = text.split_once(' ')?;
+            let until = percent(until).filter(|until| *until > 0.0)?;
+            Some((percent(start)?, until))
+        });
+        if pace.is_some() && get("window") == "lifetime" {
+            problems.push(("pace", "a lifetime has no pace; remove it".to_owned()));
+        }
+        let period = match Period::parse(get("window"), get("offset")) {
+            Ok(period) => Some(period),
+            Err(_) if get("window").is_empty() => None,
+            Err(advice) => {
+                let is_offset = advice.starts_with("offset");
+                problems.push((if is_offset { "offset" } else { "window" }, advice));
+                None
             }
         };
-        if pace.is_some() && period.at(0) == Window::LIFETIME {
-            return Err(("pace", "a lifetime has no pace; remove it".to_owned()));
+        match period {
+            Some(period) if problems.is_empty() => Ok(Self {
+                period,
+                largest_call,
+                soft_limit,
+                carry: carry.unwrap_or_default(),
+                pace,
+                given,
+            }),
+            _ => Err(problems),
         }
-        Ok(Self {
-            period,
-            largest_call: number("largest_call", AMOUNT_MAX)?,
-            soft_limit: part("soft_limit")?,
-            carry: part("carry")?.unwrap_or_default(),
-            pace,
-            given,
-        })
     }
 
     /// The parameters as the template has them.
     pub fn given(&self) -> impl Iterator<Item = (&str, &str)> {
         self.given.iter().map(|(name, value)| (&**name, &**value))
+    }
+
+    /// A parameter as the template has it. Empty: it does not have it.
+    pub(crate) fn get(&self, name: &str) -> &str {
+        self.given.get(name).map_or("", String::as_str)
     }
 
     /// Largest `least` that counts, of such a capacity.
@@ -144,6 +134,20 @@ impl BudgetTerms {
         let is_known = since_start >= i64::try_from(CARRIED_AFTER.as_millis()).unwrap_or(i64::MAX);
         is_known.then(|| unused.min((capacity as f64 * self.carry) as u64))
     }
+}
+
+/// Reads a parameter. None: it is not given, or is a problem.
+fn read<T>(
+    problems: &mut Vec<Problem>,
+    (name, text): (&'static str, &str),
+    advice: &str,
+    parse: impl Fn(&str) -> Option<T>,
+) -> Option<T> {
+    let value = parse(text);
+    if value.is_none() && !text.is_empty() {
+        problems.push((name, format!("{name} is {text:?}; give {advice}")));
+    }
+    value
 }
 
 /// Parses a percentage as a part of 1.

@@ -222,9 +222,11 @@ impl Check<'_> {
             .iter()
             .map(|(name, value)| (name.clone(), value.clone().unwrap_or_default()));
         let terms = BudgetTerms::parse(given.collect());
-        let terms = terms.map_err(|(name, message)| {
-            let place = spec.parameters.iter().position(|(given, _)| given == name);
-            self.problem(place.map_or(Field::Kind, Field::Parameter), message);
+        let terms = terms.map_err(|problems| {
+            for (name, message) in problems {
+                let place = spec.parameters.iter().position(|(given, _)| given == name);
+                self.problem(place.map_or(Field::Kind, Field::Parameter), message);
+            }
         });
         terms.ok().map(Box::new)
     }

@@ -55,13 +55,15 @@ impl Granter {
         })
     }
 
-    /// The smallest headroom that is of any use to a holder, as far as it counts. That of a server is for one call of a
-    /// client, beside what its other clients have.
+    /// The smallest headroom that is of any use to a holder, as far as it counts: all of it if no other holder needs any.
+    /// That of a server is for one call of a client, beside what its other clients have.
     fn least_of(&self, account: &Account) -> u64 {
         match &account.need {
             Demand::Client { claim, .. } => {
                 let need = claim.wants.get() as u64;
-                account.least.min(need).min(self.largest_call)
+                let is_alone = self.needs.total_wants() <= need as f64;
+                let most = if is_alone { need } else { self.largest_call };
+                account.least.min(need).min(most)
             }
             Demand::Server(_) => account.least,
         }
