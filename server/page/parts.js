@@ -84,18 +84,22 @@ export async function ask(path, { body, token, wait = 20_000 } = {}) {
   throw Object.assign(new Error(reason), { status: response.status });
 }
 // ------------------------------------------------------------------------------------------------------------ numbers
-// As `doorward_pages::numbers` formats them, so that the page and the command line show the same text.
+// As `doorward_pages::numbers` formats them, so that the page and the command line show the same text; but from ten
+// million on shorter.
 const NONE = "–";
 const format = (digits) => new Intl.NumberFormat("en", { maximumFractionDigits: digits, roundingMode: "halfEven" });
 const formats = [0, 1, 2, 3, 4, 5, 6].map(format);
 const grouped = (value, digits = 0) => formats[digits].format(value || 0);
+const LONG = 1e7, compact = (value, digits) => new Intl.NumberFormat("en", {
+  notation: "compact", maximumSignificantDigits: digits }).format(value);
 const exponent = (value, digits) => value.toExponential(digits).replace("+", "");
 
-// Returns a formatter with so many significant digits, and all digits before the point.
+// Returns a formatter with so many significant digits, and all digits before the point of a number that is not long.
 const figure = (digits, least) => (value) => {
   const size = Math.abs(value), after = Math.min(Math.max(digits - 1 - Math.floor(Math.log10(size)), 0), digits);
   if (!Number.isFinite(value)) return NONE;
-  return size && (size < least || size >= 1e15) ? exponent(value, digits / 2) : grouped(value, after);
+  if (size && (size < least || size >= 1e15)) return exponent(value, digits / 2);
+  return size < LONG ? grouped(value, after) : compact(value, digits);
 };
 // An amount: `1,234.5`. A value that changes all the time is measured, and shorter.
 export const amount = figure(6, 1e-6), measured = figure(4, 1e-4);

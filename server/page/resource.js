@@ -187,7 +187,7 @@ function newPlot(element, lines) {
     ...sizeOf(element), padding: [10, 16, 0, 0],
     scales: { x: { range: () => chart.range }, y: { range: (plot, least, most) => [0, (most || 1) * 1.06] } },
     axes: [{ ...axis, size: 28, space: 70, values: (plot, ticks, index, space, step) => ticks.map(time(step)) },
-      { ...axis, size: 58, space: 32, values: (plot, ticks) => ticks.map(amount) }],
+      { ...axis, size: 58, space: 32, values: (plot, ticks) => ticks.map(measured) }],
     series: [{ label: "At", value: (plot, value) => (value === null ? "–" : timeOfDay(value * 1000)) }, ...series],
     legend: { markers: { width: 2, fill: () => "transparent", dash } },
     cursor: { drag: { x: false, y: false }, y: false }, hooks: { drawClear: [drawMarks] },

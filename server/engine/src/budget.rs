@@ -246,18 +246,22 @@ impl Budget {
         }
     }
 
-    /// A holder gets less only for now if the mark rises, or the parent has or is asked for more.
+    /// A holder gets less only for now if the mark rises, or the parent has or is asked for more. A child server knows it
+    /// by a share above its ceiling.
     fn with_reason(&self, answer: Answer) -> Answer {
-        let expects_more = match &self.source {
-            Source::Root(_) => answer.share > answer.ceiling,
-            Source::Parent(parent) => parent.expects_more(),
+        if answer.limited_by == LimitedBy::Wants {
+            return answer;
+        }
+        let share = match &self.source {
+            Source::Parent(parent) if parent.expects_more() => answer.ceiling.saturating_add(1),
+            _ => answer.share,
         };
-        let limited_by = match answer.limited_by {
-            LimitedBy::Wants => LimitedBy::Wants,
-            _ if expects_more => LimitedBy::Parent,
-            limit => limit,
+        let limited_by = match share > answer.ceiling {
+            true => LimitedBy::Parent,
+            false => answer.limited_by,
         };
         Answer {
+            share,
             limited_by,
             ..answer
         }
@@ -355,10 +359,22 @@ impl Budget {
         self.look(0, now);
     }
 
-    /// The parent was lost, or refuses the budget: it is asked again at that time.
-    pub(crate) fn ask_again_at(&mut self, at: Time, refused: Option<RefusalReason>) {
+    /// Asks the parent again at that time.
+    pub(crate) fn ask_again_at(&mut self, at: Time) {
         if let Source::Parent(parent) = &mut self.source {
-            parent.ask_again_at(at, refused);
+            parent.ask_again_at(at);
+        }
+    }
+
+    /// The parent refuses the budget.
+    pub(crate) fn handle_upstream_refusal(
+        &mut self,
+        reason: RefusalReason,
+        pace: ParentPace,
+        now: Time,
+    ) {
+        if let Source::Parent(parent) = &mut self.source {
+            parent.handle_refusal(reason, pace, now);
         }
     }
 

@@ -10,12 +10,12 @@ use crate::time::Time;
 /// Accounts of one budget, at most. The oldest silent ones beyond that are folded into one amount.
 pub(crate) const ACCOUNTS_MAX: usize = 100_000;
 
-/// One holder, as long as its memory: with another book it is another one.
+/// One holder, as long as its memory: with another book it is another one. In order of the holders.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct AccountId {
+    pub(crate) holder: HolderId,
     /// The holder's book.
     pub(crate) book: u64,
-    pub(crate) holder: HolderId,
 }
 
 /// A holder's word about its account, and what it needs.

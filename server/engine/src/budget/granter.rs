@@ -51,6 +51,8 @@ pub(crate) struct Granter {
     /// Time after which a silent holder's need does not count.
     lease_length: Duration,
     accounts: BTreeMap<AccountId, Account>,
+    /// Number of accounts of child servers.
+    servers: usize,
     /// Holders that are not silent, by the time of a word, and those that are. A live one moves to its newest word only
     /// when its entry is due, so a word costs no change here.
     live: BTreeSet<(Time, AccountId)>,
@@ -94,6 +96,7 @@ impl Granter {
             largest_call: u64::MAX,
             lease_length: Duration::MAX,
             accounts: BTreeMap::new(),
+            servers: 0,
             live: BTreeSet::new(),
             silent: BTreeSet::new(),
             needs: ClaimIndex::default(),
@@ -167,6 +170,11 @@ impl Granter {
     /// Number of accounts.
     pub(crate) fn len(&self) -> usize {
         self.accounts.len()
+    }
+
+    /// Number of accounts of child servers.
+    pub(crate) fn servers(&self) -> usize {
+        self.servers
     }
 
     /// The needs of all holders that are not silent.

@@ -10,12 +10,17 @@ impl Budget {
     pub(crate) fn snapshot(&self, now: Time) -> ResourceSnapshot {
         let granter = &self.granter;
         let needs = granter.needs();
-        let (template, mark, upstream) = match &self.source {
+        let reserved = granter.reserved();
+        let (template, mark, capacity, upstream) = match &self.source {
             Source::Root(root) => {
                 let mark = root.mark.map(|mark| mark.confirmed() as f64);
-                (root.template.clone(), mark, None)
+                (root.template.clone(), mark, granter.total(), None)
             }
-            Source::Parent(parent) => (None, None, Some(parent.snapshot(now))),
+            // What holders have is this server's, too, until they return it.
+            Source::Parent(parent) => {
+                let capacity = granter.total().max(reserved);
+                (None, None, capacity, Some(parent.snapshot(now)))
+            }
         };
         let terms = self.algorithm.budget.as_deref();
         let said = |name| terms.map_or("", |terms| terms.get(name));
@@ -26,13 +31,13 @@ impl Budget {
             shrink: self.algorithm.shrink,
             lease_length: self.algorithm.lease_length,
             refresh_interval: self.algorithm.refresh_interval,
-            capacity: granter.total() as f64,
+            capacity: capacity as f64,
             safe_capacity: None,
             wants: granter.base() as f64 + needs.total_wants(),
-            granted: granter.reserved() as f64,
-            reserved: granter.reserved() as f64,
+            granted: reserved as f64,
+            reserved: reserved as f64,
             leases: granter.len(),
-            children: 0,
+            children: granter.servers(),
             clients: needs.total_subclients(),
             waiting: 0,
             below_floor: None,
@@ -51,7 +56,7 @@ impl Budget {
         }
     }
 
-    /// Returns holders from that place on, in up to `max` places, and the place for the next call.
+    /// Returns holders from that place on, in up to `max` places, child servers first, and the place for the next call.
     pub(crate) fn view(
         &self,
         from: &LeasesFrom,
@@ -64,6 +69,6 @@ impl Budget {
         };
         let next = place.saturating_add(max);
         let next = (next < self.granter.len()).then_some(LeasesFrom::Place(next));
-        (self.granter.view(place, holder, max).collect(), next)
+        (self.granter.view(place, holder, max), next)
     }
 }

@@ -15,6 +15,7 @@ use crate::messages::{
     BudgetState, BudgetWord, Has, RefusalReason, ServerAsk, ServerLease, UpstreamSnapshot,
 };
 use crate::resource::parent::ParentPace;
+use crate::resource::retry::PARENT_REFUSED;
 use crate::templates::window::Window;
 use crate::time::Time;
 
@@ -51,6 +52,8 @@ pub(crate) struct Upward {
     is_exhausted: bool,
     /// Why the parent refuses the budget, if it does.
     refused: Option<RefusalReason>,
+    /// When the parent first said that it is not ready.
+    unready_since: Option<Time>,
     /// Whether the parent gives more once its mark has risen, or that of its own parent.
     is_rising: bool,
     /// End of the window. None: it has none, or none is known.
@@ -118,15 +121,28 @@ impl Upward {
         }
     }
 
-    /// Asks again at that time. Until then, the parent refuses it for that reason.
-    pub(crate) fn ask_again_at(&mut self, at: Time, refused: Option<RefusalReason>) {
-        self.refresh_at = at;
-        self.has_news = false;
-        self.refused = refused.and_then(|reason| match reason {
+    /// The parent refuses the budget. It is asked again later, soon at first if it is not ready.
+    pub(crate) fn handle_refusal(&mut self, reason: RefusalReason, pace: ParentPace, now: Time) {
+        let wait = match reason {
+            RefusalReason::NotReady => {
+                let since = *self.unready_since.get_or_insert(now);
+                now.since(since).clamp(pace.not_ready(), PARENT_REFUSED)
+            }
+            _ => PARENT_REFUSED,
+        };
+        self.ask_again_at(now + wait);
+        self.refused = match reason {
             RefusalReason::NotReady => None,
             RefusalReason::UnknownResource => Some(reason),
             _ => Some(RefusalReason::RefusedByParent),
-        });
+        };
+    }
+
+    /// Asks again at that time.
+    pub(crate) fn ask_again_at(&mut self, at: Time) {
+        self.refresh_at = at;
+        self.has_news = false;
+        self.refused = None;
     }
 
     pub(crate) fn refused(&self) -> Option<RefusalReason> {
@@ -205,7 +221,7 @@ impl Upward {
             return;
         };
         self.refresh_at = now + lease.refresh_in;
-        self.refused = None;
+        (self.refused, self.unready_since) = (None, None);
         self.is_awaited = false;
         self.is_rising = lease.terms.share > lease.capacity;
         if state.window.start < granter.window().start {

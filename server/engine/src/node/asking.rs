@@ -329,9 +329,27 @@ impl Node {
         via: Via,
         now: Time,
     ) -> Result<ServerLease, RefusalReason> {
-        if let Some(word) = ask.budget {
-            return self.handle_server_word(request, ask, word, via, now);
-        }
+        let lease = match ask.budget {
+            Some(word) => self.handle_server_word(request, ask, word, via, now),
+            None => self.handle_server_wants(asker, request, ask, via, now),
+        }?;
+        let state = match self.children.subscribed.contains(&request.server) {
+            true => ChildState::Streaming,
+            false => ChildState::Polling,
+        };
+        let servers = &mut self.children.servers;
+        servers.note_granted(request, ask, &lease, state, now);
+        Ok(lease)
+    }
+
+    fn handle_server_wants(
+        &mut self,
+        asker: &Asker,
+        request: &GetServerCapacity,
+        ask: &ServerAsk,
+        via: Via,
+        now: Time,
+    ) -> Result<ServerLease, RefusalReason> {
         let tolerance = self.config.clock_tolerance;
         let holder_ask = HolderAsk {
             asker,
@@ -361,14 +379,7 @@ impl Node {
         };
         let id = &ask.resource;
         let lease = self.ask_resource(id, HolderKind::Server, request.caller, decide, now)?;
-        let lease = shorter_server_lease(tolerance, lease);
-        let state = match self.children.subscribed.contains(&request.server) {
-            true => ChildState::Streaming,
-            false => ChildState::Polling,
-        };
-        let servers = &mut self.children.servers;
-        servers.note_granted(request, ask, &lease, state, now);
-        Ok(lease)
+        Ok(shorter_server_lease(tolerance, lease))
     }
 
     /// A holder asks for a resource, which is added if needed. `decide` returns how the answer came about,

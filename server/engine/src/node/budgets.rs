@@ -294,22 +294,22 @@ impl Node {
         let place = self.budgets.by_id.get_mut(&lease.resource);
         match (place, &lease.budget) {
             (Some(place), Some(state)) => place.budget.handle_upstream_lease(&lease, state, now),
-            (Some(place), None) => place.budget.ask_again_at(now + PARENT_REFUSED, None),
+            (Some(place), None) => place.budget.ask_again_at(now + PARENT_REFUSED),
             (None, _) => {}
         }
         self.settle_budget(&lease.resource, now);
     }
 
-    /// The parent refuses a budget, or was lost: it is asked again at that time.
-    pub(super) fn ask_again_for_budget(
+    /// The parent refuses a budget.
+    pub(super) fn handle_budget_refusal(
         &mut self,
         id: &ResourceId,
-        at: Time,
-        refused: Option<RefusalReason>,
+        reason: RefusalReason,
         now: Time,
     ) {
+        let pace = self.upstream.pace();
         if let Some(place) = self.budgets.by_id.get_mut(id) {
-            place.budget.ask_again_at(at, refused);
+            place.budget.handle_upstream_refusal(reason, pace, now);
         }
         self.settle_budget(id, now);
     }
@@ -317,7 +317,10 @@ impl Node {
     /// The connection to the parent was lost: all is asked again.
     pub(super) fn ask_again_for_budgets(&mut self, now: Time) {
         for id in self.budgets_of(None) {
-            self.ask_again_for_budget(&id, now, None, now);
+            if let Some(place) = self.budgets.by_id.get_mut(&id) {
+                place.budget.ask_again_at(now);
+            }
+            self.settle_budget(&id, now);
         }
     }
 

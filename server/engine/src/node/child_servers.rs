@@ -108,6 +108,11 @@ impl ChildServers {
         first.is_some_and(|name| self.0.remove(&name).is_some())
     }
 
+    /// Levels of servers from a child downwards, by its last request.
+    pub(super) fn height(&self, name: &HolderName) -> u32 {
+        self.0.get(name).map_or(1, |child| child.height)
+    }
+
     /// Notes that a known child opened or closed its stream.
     pub(super) fn note_stream(&mut self, name: &HolderName, is_open: bool, now: Time) {
         if let Some(child) = self.0.get_mut(name) {

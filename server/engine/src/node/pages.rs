@@ -44,7 +44,13 @@ impl Node {
         now: Time,
     ) -> (Vec<LeaseSnapshot>, Option<LeasesFrom>) {
         if let Some(budget) = self.budgets.get(resource) {
-            return budget.view(from, holder, max);
+            let (mut leases, next) = budget.view(from, holder, max);
+            for lease in &mut leases {
+                if let Some(child) = &mut lease.child {
+                    child.height = self.children.servers.height(&lease.holder.name);
+                }
+            }
+            return (leases, next);
         }
         let entry = self.resources.get(resource);
         entry.map_or_else(

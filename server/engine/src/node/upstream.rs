@@ -13,7 +13,6 @@ use crate::messages::{
 use crate::node::mastership::Mastership;
 use crate::node::{Entry, Node, to_end};
 use crate::resource::parent::ParentPace;
-use crate::resource::retry::PARENT_REFUSED;
 use crate::resource::{Resource, pace};
 use crate::time::Time;
 use crate::time::tolerance::Tolerance;
@@ -371,7 +370,7 @@ impl Node {
             reason => reason,
         };
         if self.budgets.contains(id) {
-            self.ask_again_for_budget(id, now + PARENT_REFUSED, Some(reason), now);
+            self.handle_budget_refusal(id, reason, now);
             return;
         }
         let handle = |resource: &mut Resource| resource.handle_upstream_refusal(reason, now);

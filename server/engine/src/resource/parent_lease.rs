@@ -53,6 +53,13 @@ impl Default for ParentPace {
     }
 }
 
+impl ParentPace {
+    /// Shortest wait after a parent was not ready.
+    pub(crate) fn not_ready(self) -> Duration {
+        NOT_READY_LENGTH.min(2 * self.round)
+    }
+}
+
 /// The state of a resource's own lease.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct ParentLease {
@@ -296,7 +303,7 @@ impl ParentLease {
                 };
                 Some(due.max(earliest))
             }
-            (_, None) => Some(request.sent_at + NOT_READY_LENGTH.min(2 * pace.round)),
+            (_, None) => Some(request.sent_at + pace.not_ready()),
         }
     }
 

@@ -146,6 +146,18 @@ struct World {
     taken: std::collections::BTreeMap<i64, u64>,
 }
 
+/// Lets a child server ask its parent, and hear the answer unless that is lost.
+fn relay(child: &mut Node, parent: &mut Node, is_lost: bool, now: Time) {
+    let micros = now.as_nanos() / 1_000;
+    let Some(request) = child.poll_upstream_request(micros, now) else {
+        return;
+    };
+    let reply = parent.handle_get_server_capacity(&request, Via::Stream, now);
+    if let (Ok(Outcome::Served(reply)), false) = (reply, is_lost) {
+        child.handle_upstream_reply(&reply, now);
+    }
+}
+
 impl World {
     fn new(seed: u64) -> Self {
         let mut world = Self {
@@ -265,18 +277,9 @@ impl World {
         }
     }
 
-    /// Lets a leaf ask its parent, and hear the answer unless that is lost.
+    /// Lets a leaf ask the root, and hear the answer unless that is lost.
     fn round(&mut self, leaf: usize, is_lost: bool) {
-        let micros = self.now.as_nanos() / 1_000;
-        let Some(request) = self.leaves[leaf].poll_upstream_request(micros, self.now) else {
-            return;
-        };
-        let reply = self
-            .root
-            .handle_get_server_capacity(&request, Via::Stream, self.now);
-        if let (Ok(Outcome::Served(reply)), false) = (reply, is_lost) {
-            self.leaves[leaf].handle_upstream_reply(&reply, self.now);
-        }
+        relay(&mut self.leaves[leaf], &mut self.root, is_lost, self.now);
     }
 
     /// Lets a client ask, and hear the answer unless that is lost. Returns what it is told.

@@ -2,6 +2,7 @@
 
 use crate::budget::account::{ACCOUNTS_MAX, Account, AccountId, Word};
 use crate::budget::granter::Granter;
+use crate::id::HolderKind;
 use crate::messages::RefusalReason;
 use crate::time::Time;
 
@@ -79,8 +80,9 @@ impl Granter {
                 std::mem::take(&mut account.reserved)
             });
             self.unreported += reserved.unwrap_or_default();
-            self.accounts.remove(&oldest);
+            self.remove(&oldest);
         }
+        self.servers += usize::from(id.holder.kind == HolderKind::Server);
         self.accounts.insert(id.clone(), Account::new(self.turn));
         Ok(())
     }
@@ -96,8 +98,13 @@ impl Granter {
                 return;
             }
             if let Some((_, id)) = self.silent.pop_first() {
-                self.accounts.remove(&id);
+                self.remove(&id);
             }
         }
+    }
+
+    fn remove(&mut self, id: &AccountId) {
+        self.accounts.remove(id);
+        self.servers -= usize::from(id.holder.kind == HolderKind::Server);
     }
 }

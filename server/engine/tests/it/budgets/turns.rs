@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
+use doorward_engine::id::HolderName;
+use doorward_engine::messages::LeasesFrom;
 use doorward_engine::node::learning::UnknownLeases;
 use doorward_engine::node::mastership::Outcome;
 use doorward_engine::templates::{AlgorithmKind, TemplateSpec, Templates};
 
-use super::{TOTAL, WINDOW, World, templates, templates_with};
+use super::{TOTAL, WINDOW, World, relay, templates, templates_with};
 use crate::asking::resource;
 
 #[test]
@@ -218,4 +220,76 @@ fn a_silent_holder_keeps_what_it_may_have_taken_and_a_live_one_its_need() {
     assert_eq!(world.taken.values().sum::<u64>(), TOTAL - held);
     world.take(0, held);
     world.assert_not_over();
+}
+
+#[test]
+fn child_servers_are_shown_before_clients_each_once() {
+    let mut world = World::new(11);
+    world.settle();
+    // A leaf that forgot has another account.
+    world.leaves[0] = world.leaf("eu");
+    world.settle();
+    let seen = world.root.snapshots_after(None, 1, world.now);
+    assert_eq!(seen[0].children, 3);
+    let id = resource("r");
+    let start = LeasesFrom::Start;
+    let (holders, _) = world.root.leases_from(&id, &start, "", 100, world.now);
+    let names = |child: bool| {
+        let of = holders.iter().filter(move |it| it.child.is_some() == child);
+        of.map(|it| it.holder.name.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(names(true), ["us", "eu"]);
+    assert_eq!(
+        holders
+            .iter()
+            .take(2)
+            .filter(|it| it.child.is_some())
+            .count(),
+        2
+    );
+    let reserved: f64 = holders.iter().map(|it| it.reserved).sum();
+    assert_eq!(reserved, seen[0].reserved, "{holders:?}");
+    let children = world.root.child_servers_after(None, 10, world.now);
+    let children: Vec<_> = children.iter().map(|it| it.name.as_str()).collect();
+    assert_eq!(children, ["eu", "us"]);
+    let used = seen[0].budget.as_ref().unwrap().used;
+    assert_eq!(used, world.taken.values().sum::<u64>());
+}
+
+#[test]
+fn a_first_call_is_served_through_three_levels_within_a_second() {
+    let mut world = World::new(13);
+    let below = world.leaf("below");
+    world.leaves.push(below);
+    let name = |name| HolderName::new(name).unwrap();
+    world.root.handle_subscription(&name("eu"), true, world.now);
+    world.leaves[0].handle_subscription(&name("below"), true, world.now);
+    let began = world.now;
+    loop {
+        let request = world.clients[0].request();
+        let [region, _, below] = &mut world.leaves[..] else {
+            unreachable!("three are there");
+        };
+        let Outcome::Served(reply) = below.handle_get_capacity(&request, world.now) else {
+            panic!("not master");
+        };
+        if reply.leases.iter().any(|lease| lease.capacity.get() > 0.0) {
+            break;
+        }
+        relay(below, region, false, world.now);
+        relay(region, &mut world.root, false, world.now);
+        for (_, pushed) in world.root.poll_pushes(world.now).children {
+            region.handle_upstream_reply(&pushed, world.now);
+        }
+        for (_, pushed) in region.poll_pushes(world.now).children {
+            below.handle_upstream_reply(&pushed, world.now);
+        }
+        world.write_marks(false);
+        assert!(
+            world.now < began + Duration::from_secs(1),
+            "{:?}",
+            reply.refused
+        );
+        world.advance(Duration::from_millis(10));
+    }
 }
