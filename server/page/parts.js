@@ -84,13 +84,13 @@ export async function ask(path, { body, token, wait = 20_000 } = {}) {
   throw Object.assign(new Error(reason), { status: response.status });
 }
 // ------------------------------------------------------------------------------------------------------------ numbers
-// As `doorward_pages::numbers` formats them, so that the page and the command line show the same text; but from ten
+// As `doorward_pages::numbers` formats them, so that the page and the command line show the same text; but from one
 // million on shorter.
 const NONE = "–";
 const format = (digits) => new Intl.NumberFormat("en", { maximumFractionDigits: digits, roundingMode: "halfEven" });
 const formats = [0, 1, 2, 3, 4, 5, 6].map(format);
 const grouped = (value, digits = 0) => formats[digits].format(value || 0);
-const LONG = 1e7, compact = (value, digits) => new Intl.NumberFormat("en", {
+const LONG = 1e6, compact = (value, digits) => new Intl.NumberFormat("en", {
   notation: "compact", maximumSignificantDigits: digits }).format(value);
 const exponent = (value, digits) => value.toExponential(digits).replace("+", "");
 

@@ -11,7 +11,7 @@ export function resource(state) {
   const title = h("h1#title", route.id, it && resourcePills(it, since));
   if (!it) return [crumb, title, nothing(state, route.id)];
   const lead = [it.description, divided(it), `leases of ${span(it.lease_length_ms)}`,
-    `refreshed every ${span(it.refresh_interval_ms)}`, `safe capacity ${safeCapacity(it)}`].filter(Boolean).join(" · ");
+    `refreshed every ${span(it.refresh_interval_ms)}`, !it.budget && `safe capacity ${safeCapacity(it)}`].filter(Boolean).join(" · ");
   const ranges = RANGES.map(([name], index) => h("button", {
     class: "choice", "data-do": "range", "data-range": index, "aria-pressed": String(range === index) }, name));
   const refusal = it.own_lease?.refusal;
@@ -27,10 +27,10 @@ export function resource(state) {
   ];
 }
 
-function divided({ own_lease: lease, template, algorithm }) {
+function divided({ own_lease: lease, template, algorithm, budget }) {
   if (template) return `${algorithm} by template ${template}`;
   if (!lease) return `${algorithm}; its leases run down`;
-  return lease.expires_in_ms === null ? "no lease from the parent" : `${algorithm} as the parent says`;
+  return lease.expires_in_ms === null && !budget ? "no lease from the parent" : `${algorithm} as the parent says`;
 }
 
 const safeCapacity = ({ safe_capacity: it, learning_remaining_ms: learns }) => (it < 0 ? "no limit"
@@ -61,10 +61,10 @@ function facts(it, since) {
   ];
 }
 
-function ownLease({ own_lease: it }, since) {
+function ownLease({ own_lease: it, budget }, since) {
   if (!it) return null;
   const about = `what this server has from its parent${it.is_in_flight ? "; asked again, no answer yet" : ""}`;
-  const expiry = it.expires_in_ms === null ? ["no lease", "over"] : [left(it.expires_in_ms, since)];
+  const expiry = it.expires_in_ms === null && !budget ? ["no lease", "over"] : [left(it.expires_in_ms, since)];
   return h("section#own", h("h2", "Own lease", quiet(about)), h("dl.facts",
     fact("May hand out", amount(it.capacity)),
     fact("Share, once others have shrunk", amount(it.share), isMore(it.share, it.capacity) && "short"),

@@ -113,6 +113,13 @@ impl ChildServers {
         self.0.get(name).map_or(1, |child| child.height)
     }
 
+    /// Levels of servers below this one, of children that are not gone.
+    pub(super) fn levels(&self, now: Time) -> u32 {
+        let is_there = |child: &&ChildServer| child.state_at(now).0 != ChildState::Gone;
+        let heights = self.0.values().filter(is_there);
+        heights.map(|child| child.height).max().unwrap_or(0)
+    }
+
     /// Notes that a known child opened or closed its stream.
     pub(super) fn note_stream(&mut self, name: &HolderName, is_open: bool, now: Time) {
         if let Some(child) = self.0.get_mut(name) {

@@ -165,6 +165,8 @@ impl Node {
         };
         if self.budgets.contains(&id) {
             let ask = self.ask_upstream_for_budget(&id, begun.sequence, now);
+            let height = 1 + self.children.servers.levels(now);
+            begun.request.height = begun.request.height.max(height);
             begun.request.asks.extend(ask);
             return Poll::Pending;
         }

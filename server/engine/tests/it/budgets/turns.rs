@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use doorward_engine::id::HolderName;
-use doorward_engine::messages::LeasesFrom;
+use doorward_engine::messages::{LeasesFrom, LimitedBy, RefusalReason};
 use doorward_engine::node::learning::UnknownLeases;
 use doorward_engine::node::mastership::Outcome;
+use doorward_engine::resource::parent::ParentPace;
 use doorward_engine::templates::{AlgorithmKind, TemplateSpec, Templates};
 
 use super::{TOTAL, WINDOW, World, relay, templates, templates_with};
@@ -257,39 +258,64 @@ fn child_servers_are_shown_before_clients_each_once() {
 }
 
 #[test]
-fn a_first_call_is_served_through_three_levels_within_a_second() {
+fn calls_are_served_through_three_levels_within_a_second() {
     let mut world = World::new(13);
     let below = world.leaf("below");
     world.leaves.push(below);
     let name = |name| HolderName::new(name).unwrap();
     world.root.handle_subscription(&name("eu"), true, world.now);
     world.leaves[0].handle_subscription(&name("below"), true, world.now);
-    let began = world.now;
-    loop {
-        let request = world.clients[0].request();
-        let [region, _, below] = &mut world.leaves[..] else {
-            unreachable!("three are there");
-        };
-        let Outcome::Served(reply) = below.handle_get_capacity(&request, world.now) else {
-            panic!("not master");
-        };
-        if reply.leases.iter().any(|lease| lease.capacity.get() > 0.0) {
-            break;
-        }
-        relay(below, region, false, world.now);
-        relay(region, &mut world.root, false, world.now);
-        for (_, pushed) in world.root.poll_pushes(world.now).children {
-            region.handle_upstream_reply(&pushed, world.now);
-        }
-        for (_, pushed) in region.poll_pushes(world.now).children {
-            below.handle_upstream_reply(&pushed, world.now);
-        }
-        world.write_marks(false);
-        assert!(
-            world.now < began + Duration::from_secs(1),
-            "{:?}",
-            reply.refused
-        );
-        world.advance(Duration::from_millis(10));
+    let pace = ParentPace {
+        round: Duration::from_millis(50),
+        slow: Duration::from_secs(1),
+    };
+    for leaf in &mut world.leaves {
+        leaf.handle_upstream_pace(pace, world.now);
     }
+    for need in [10, 50] {
+        world.clients[0].need = need;
+        let began = world.now;
+        while !is_served_below(&mut world) {
+            assert!(world.now < began + Duration::from_secs(1), "call of {need}");
+            world.advance(Duration::from_millis(10));
+        }
+        world.take(0, need);
+    }
+    world.advance(Duration::from_secs(6));
+    world.round(0, false);
+    let children = world.root.child_servers_after(None, 10, world.now);
+    let heights: Vec<_> = children.iter().map(|child| child.height).collect();
+    assert_eq!(heights, [2]);
+}
+
+/// Lets the first client ask the server below the first one, and all servers ask and push. Returns whether it has all that
+/// it needs. Until then it must hear that more may come.
+fn is_served_below(world: &mut World) -> bool {
+    let now = world.now;
+    let request = world.clients[0].request();
+    let [region, _, below] = &mut world.leaves[..] else {
+        unreachable!("three are there");
+    };
+    let Outcome::Served(reply) = below.handle_get_capacity(&request, now) else {
+        unreachable!("it is the master");
+    };
+    relay(below, region, false, now);
+    relay(region, &mut world.root, false, now);
+    for (_, pushed) in world.root.poll_pushes(now).children {
+        region.handle_upstream_reply(&pushed, now);
+    }
+    for (_, pushed) in region.poll_pushes(now).children {
+        below.handle_upstream_reply(&pushed, now);
+    }
+    world.write_marks(false);
+    let Some(lease) = reply.leases.first() else {
+        assert_eq!(reply.refused[0].reason, RefusalReason::NotReady);
+        return false;
+    };
+    world.clients[0].answer(request.sequence.unwrap(), lease);
+    assert!(matches!(
+        lease.limited_by,
+        LimitedBy::Wants | LimitedBy::Parent
+    ));
+    lease.limited_by == LimitedBy::Wants
 }
