@@ -77,7 +77,7 @@ fn state(resource: &ResourceStatus, palette: Palette) -> Cell {
     palette.cell(tone, state)
 }
 
-/// What is used of a budget of that capacity, in the unit that people read, and when its window ends.
+/// Used part of a budget with that capacity, in its unit, and the time until its window ends.
 pub(crate) fn used(budget: &BudgetStatus, capacity: f64) -> String {
     let scale = 10_f64.powi(i32::try_from(budget.decimals).unwrap_or_default());
     let [used, all] = [budget.used as f64, capacity].map(|it| number(it / scale));

@@ -16,7 +16,7 @@ impl Budget {
                 let mark = root.mark.map(|mark| mark.confirmed() as f64);
                 (root.template.clone(), mark, granter.total(), None)
             }
-            // What holders have is this server's, too, until they return it.
+            // The amounts of its holders are its own, too, until they return them.
             Source::Parent(parent) => {
                 let capacity = granter.total().max(reserved);
                 (None, None, capacity, Some(parent.snapshot(now)))

@@ -73,7 +73,7 @@ pub struct ResourceSnapshot {
     pub mark: Option<f64>,
     /// The server's own lease. Absent at the root.
     pub upstream: Option<UpstreamSnapshot>,
-    /// What it is as a budget. Absent: it is none.
+    /// State of a budget. Absent: it is none.
     pub budget: Option<BudgetSnapshot>,
 }
 
