@@ -8,7 +8,7 @@ use doorward_engine::amount::Amount;
 use doorward_engine::claims::{BandDemand, DemandCurve, ServerDemand, Subclients};
 use doorward_engine::id::{HolderName, ResourceId};
 use doorward_engine::messages::{
-    Ask, GetCapacity, GetServerCapacity, Has, RefusalReason, ServerAsk, Via,
+    Ask, BudgetWord, GetCapacity, GetServerCapacity, Has, RefusalReason, ServerAsk, Via,
 };
 use doorward_engine::node::mastership::{Mastership, Outcome};
 use doorward_engine::node::{Config, Node};
@@ -222,13 +222,30 @@ impl Family {
 
     /// Sends one request of a client to `eu`, whatever the answer is.
     pub(crate) fn client_asks(&self, client: &str, resource: &str, wants: f64) {
+        self.ask_of_client(client, resource, wants, None);
+    }
+
+    /// A client needs some of a budget.
+    pub(crate) fn client_needs(&self, client: &str, budget: &str, need: f64) {
+        let word = BudgetWord {
+            holder_book: 1,
+            granter_book: None,
+            window: None,
+            taken: 0,
+            least: 1,
+            closes: false,
+        };
+        self.ask_of_client(client, budget, need, Some(word));
+    }
+
+    fn ask_of_client(&self, client: &str, resource: &str, wants: f64, budget: Option<BudgetWord>) {
         let request = GetCapacity {
             caller: None,
             incarnation: None,
             client: HolderName::new(client).unwrap(),
-            sequence: None,
+            sequence: budget.map(|_| 1),
             asks: vec![Ask {
-                budget: None,
+                budget,
                 resource: ResourceId::new(resource).unwrap(),
                 priority: 0,
                 weight: Subclients::ONE,

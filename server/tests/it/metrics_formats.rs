@@ -163,6 +163,7 @@ fn in_a_tree() -> Metrics {
     let mut family = Family::new();
     family.child_asks("leaf-a", "fair/x", WORD);
     family.client_asks("c", "fair/x", 5.0);
+    family.client_needs("c", "tokens/x", 5.0);
     family.child_streams(1);
     family.eu.state_directory.send_replace(Some(None));
     family.eu.etcd.send_replace(Some(EtcdHealth {

@@ -108,7 +108,7 @@ fn status_for_programs_has_a_stable_shape() {
         "granted": 70.5, "reserved": 100.0, "leases_count": 2, "clients_count": 3,
         "waiting_count": 1, "clients_below_floor": null, "unreported": 0.0, "unreported_remaining_ms": null, "learning_remaining_ms": 12_000, "learning": null,
         "lease_length_ms": 60_000, "refresh_interval_ms": 5_000, "own_lease": null,
-        "children_count": 0, "children": [],
+        "children_count": 0, "children": [], "budget": null,
         "leases": [lease("a", "client", 50.0), lease("leaf", "server", 20.5)],
     });
     let mut status = json(&output);

@@ -411,31 +411,6 @@ fn without_faults_all_of_a_budget_is_spent_in_each_window() {
 }
 
 #[test]
-fn a_new_root_goes_on_from_the_mark() {
-    let mut world = World::new(2);
-    for number in 0..6 {
-        drop(world.ask(number, false));
-        world.round(number % 2, false);
-        world.write_marks(false);
-        drop(world.ask(number, false));
-        world.take(number, 5);
-    }
-    world.start_root();
-    world
-        .leaves
-        .iter_mut()
-        .for_each(|leaf| leaf.handle_upstream_lost(world.now));
-    world.settle();
-    // The lead of the mark stays reserved, and so does the part that was asked for and not given.
-    let taken = *world.taken.values().next().unwrap();
-    assert!(
-        (TOTAL * 9 / 10..=TOTAL).contains(&taken),
-        "{taken} of {TOTAL}"
-    );
-    world.assert_not_over();
-}
-
-#[test]
 fn a_root_that_knows_nothing_waits_for_the_next_window() {
     let mut world = World::new(3);
     world.is_complete = false;

@@ -13,6 +13,31 @@ use super::{TOTAL, WINDOW, World, relay, templates, templates_with};
 use crate::asking::resource;
 
 #[test]
+fn a_new_root_goes_on_from_the_mark() {
+    let mut world = World::new(2);
+    for number in 0..6 {
+        drop(world.ask(number, false));
+        world.round(number % 2, false);
+        world.write_marks(false);
+        drop(world.ask(number, false));
+        world.take(number, 5);
+    }
+    world.start_root();
+    world
+        .leaves
+        .iter_mut()
+        .for_each(|leaf| leaf.handle_upstream_lost(world.now));
+    world.settle();
+    // The lead of the mark stays reserved, and so does the part that was asked for and not given.
+    let taken = *world.taken.values().next().unwrap();
+    assert!(
+        (TOTAL * 9 / 10..=TOTAL).contains(&taken),
+        "{taken} of {TOTAL}"
+    );
+    world.assert_not_over();
+}
+
+#[test]
 fn another_kind_of_template_takes_nothing_back_and_stops_no_timer() {
     let mut world = World::new(6);
     world.settle();
