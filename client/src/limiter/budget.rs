@@ -79,6 +79,8 @@ pub struct BudgetHolder {
     /// Amounts of calls in the present span and in the one before, and the start of the present one.
     used: (u64, u64, Time),
     soft: bool,
+    /// The whole of the budget, by the newest answer. 0: not known.
+    total: u64,
 }
 
 impl BudgetHolder {
@@ -133,6 +135,10 @@ impl BudgetHolder {
         self.is_short && least > 0 && amount >= least && self.granted < least
     }
 
+    fn is_too_large(&self, amount: u64) -> bool {
+        self.total > 0 && amount > self.total
+    }
+
     fn is_over(&self, now: Time) -> bool {
         self.ends_at.is_some_and(|ends| ends <= now)
     }
@@ -157,8 +163,12 @@ impl BudgetHolder {
         Err(self.short(amount, now))
     }
 
-    /// Notes that a call waits for an amount, or for another budget beside it: the next request asks for so much.
+    /// Notes that a call waits for an amount, or for another budget beside it: the next request asks for so much. A call
+    /// that is larger than the whole budget waits for nothing.
     pub fn wait_for(&mut self, amount: u64) {
+        if self.is_too_large(amount) {
+            return;
+        }
         let (least, most) = self.in_vain.unwrap_or((amount, amount));
         self.in_vain = Some((least.min(amount), most.max(amount)));
     }
@@ -168,7 +178,7 @@ impl BudgetHolder {
         match self.accounts.is_empty() {
             _ if self.is_over(now) => Short::Turning,
             true => Short::NoCeiling,
-            false if self.is_told_no(amount) => Short::Exhausted,
+            false if self.is_told_no(amount) || self.is_too_large(amount) => Short::Exhausted,
             false => Short::Ceiling,
         }
     }
@@ -186,8 +196,8 @@ impl BudgetHolder {
         }
         let more = used.saturating_sub(reserved);
         match self.accounts.last_mut() {
-            Some(account) => account.taken = account.taken.saturating_add(more),
-            None => self.owed = self.owed.saturating_add(more),
+            Some(account) => account.taken = account.taken.saturating_add(more).min(AMOUNT_MAX),
+            None => self.owed = self.owed.saturating_add(more).min(AMOUNT_MAX),
         }
         let mut back = reserved.saturating_sub(used);
         for account in self.accounts.iter_mut().rev() {
@@ -300,7 +310,9 @@ impl BudgetHolder {
         let book = state.granter_book;
         let place = self.accounts.iter().position(|it| it.book == book);
         let taken = place.map_or(0, |place| self.accounts.remove(place).taken);
-        let taken = taken.saturating_add(std::mem::take(&mut self.owed));
+        let taken = taken
+            .saturating_add(std::mem::take(&mut self.owed))
+            .min(AMOUNT_MAX);
         let ceiling = answer.ceiling;
         self.accounts.push(Account {
             book,
@@ -313,7 +325,7 @@ impl BudgetHolder {
             answer.limited_by,
             Some(LimitedBy::Share | LimitedBy::Others)
         );
-        self.soft = state.soft;
+        (self.soft, self.total) = (state.soft, state.total);
         true
     }
 }

@@ -283,3 +283,26 @@ fn a_window_ends_early_by_the_clock_of_a_holder() {
         Err(Short::Turning)
     );
 }
+
+#[test]
+fn a_call_above_the_whole_budget_is_refused_at_once_and_needs_nothing() {
+    let mut holder = BudgetHolder::new(7);
+    let with = json!({"book": "g1", "window": 0, "ceiling": 100});
+    let mut told = answer(&with, 1);
+    told.state.total = 1_000;
+    assert!(holder.answer(&told));
+    assert_eq!(holder.reserve(1_001, Time::ZERO), Err(Short::Exhausted));
+    assert_eq!(holder.reserve(1_000, Time::ZERO), Err(Short::Ceiling));
+    let said = holder.say(SPAN, true, Time::ZERO);
+    assert_eq!((said.need, said.word.least), (1_000, 1_000));
+}
+
+#[test]
+fn a_use_is_an_amount_however_much_is_settled() {
+    let mut holder = BudgetHolder::new(7);
+    holder.settle(0, 0, AMOUNT_MAX);
+    let with = json!({"book": "g1", "window": 0, "ceiling": 100});
+    assert!(holder.answer(&answer(&with, 1)));
+    holder.settle(1, 0, u64::MAX);
+    assert_eq!(holder.say_need(5).word.taken, AMOUNT_MAX);
+}

@@ -27,8 +27,8 @@ const KEY_BYTES_MAX: usize = 128;
 /// Budgets of a reservation, at most.
 const BUDGETS_MAX: usize = 16;
 
-/// Longest wait for an answer of the node.
-const WAIT_MAX: f64 = 30.0;
+/// Longest wait for an answer of the node. A call ends by a timeout after ten seconds.
+const WAIT_MAX: f64 = 9.0;
 
 /// Shortest time of a reservation.
 const LASTS_MIN: Duration = Duration::from_secs(1);
@@ -76,10 +76,7 @@ pub(super) async fn reserve(
         let detail = format!("budgets: there are {count}; give 1 to {BUDGETS_MAX}");
         return Err(Problem::invalid(detail));
     }
-    if let Some((id, amount)) = form.budgets.iter().find(|it| *it.1 > AMOUNT_MAX) {
-        let detail = format!("budgets.{id}: is {amount}; give at most {AMOUNT_MAX}");
-        return Err(Problem::invalid(detail));
-    }
+    check_amounts("budgets", &form.budgets)?;
     let key = form
         .key
         .unwrap_or_else(|| format!("{:016x}", clock::incarnation().get()));
@@ -110,6 +107,7 @@ pub(super) async fn settle(
     body: Body<SettleForm>,
 ) -> Result<Json<Value>, Problem> {
     let Json(form) = body?;
+    check_amounts("used", &form.used)?;
     end(&edge, &peer, &form.key, Some(&form.used))
 }
 
@@ -135,6 +133,17 @@ fn end(
 fn caller(edge: &Arc<Edge>, peer: &Peer) -> Result<Arc<Caller>, Problem> {
     let caller = edge.caller(peer.asker(None).identity(), 0);
     caller.ok_or_else(|| Problem::invalid("the caller's identity cannot name a client"))
+}
+
+fn check_amounts(field: &str, amounts: &Amounts) -> Result<(), Problem> {
+    let is_invalid = |it: &(&String, &u64)| *it.1 > AMOUNT_MAX;
+    amounts
+        .iter()
+        .find(is_invalid)
+        .map_or(Ok(()), |(id, amount)| {
+            let detail = format!("{field}.{id}: is {amount}; give at most {AMOUNT_MAX}");
+            Err(Problem::invalid(detail))
+        })
 }
 
 fn seconds(field: &str, value: f64, most: f64) -> Result<Duration, Problem> {

@@ -1,5 +1,6 @@
 //! The mark of a budget: all that may be out in a window, as the root's store knows it. It rises before anything beyond it
-//! is given, by as far as is asked for and a 64th of what then remains, so there are some 330 writes in a window.
+//! is given, by as far as is asked for and a 64th of what then remains, so there are some 330 writes in a window. It falls
+//! if holders give back a sixteenth of the whole: a successor of this master then gives that again.
 
 /// Part of what remains by which the mark leads.
 const LEAD: u64 = 64;
@@ -7,9 +8,13 @@ const LEAD: u64 = 64;
 /// Smallest part of the whole by which it leads.
 const LEAST_LEAD: u64 = 4_096;
 
+/// Part of the whole by which it is too high before it falls.
+const TOO_HIGH: u64 = 16;
+
 /// The mark of a budget in its present window.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct BudgetMark {
+    /// The smallest value that the store may have.
     stored: u64,
     /// The value that is being written.
     sent: Option<u64>,
@@ -35,16 +40,37 @@ impl BudgetMark {
     pub(crate) fn due(&self, out: u64, total: u64) -> Option<u64> {
         let out = out.min(total);
         let lead = ((total - out) / LEAD).max(total / LEAST_LEAD);
-        (self.sent.is_none() && out > self.stored).then(|| (out + lead).min(total))
+        let value = (out + lead).min(total).max(1);
+        let is_too_high = self.stored.saturating_sub(value) > total / TOO_HIGH;
+        (self.sent.is_none() && (out > self.stored || is_too_high)).then_some(value)
     }
 
-    /// Begins a write.
+    /// Begins a write. No more than a lower value is given from now on, whether the write arrives or not.
     pub(crate) fn send(&mut self, value: u64) {
+        self.stored = self.stored.min(value);
         self.sent = Some(value);
     }
 
     /// Notes that the write is confirmed.
     pub(crate) fn note_written(&mut self) {
         self.stored = self.sent.take().unwrap_or(self.stored);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_more_than_a_lower_mark_is_given_as_soon_as_it_is_written() {
+        let mut mark = BudgetMark::found(900);
+        assert_eq!(mark.due(860, 1_000), None, "it is little too high");
+        let lower = mark.due(100, 1_000).unwrap();
+        assert_eq!(lower, 114);
+        mark.send(lower);
+        assert_eq!((mark.confirmed(), mark.due(500, 1_000)), (lower, None));
+        mark.note_written();
+        assert_eq!(mark.due(500, 1_000), Some(507));
+        assert_eq!(BudgetMark::found(40).due(0, 40), Some(1), "it stays kept");
     }
 }

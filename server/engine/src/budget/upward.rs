@@ -12,7 +12,8 @@ use crate::budget::granter::Granter;
 use crate::claims::{BandDemand, DemandCurve, ServerDemand};
 use crate::id::{MastershipId, ResourceId};
 use crate::messages::{
-    BudgetState, BudgetWord, Has, RefusalReason, ServerAsk, ServerLease, UpstreamSnapshot,
+    AMOUNT_MAX, BudgetState, BudgetWord, Has, RefusalReason, ServerAsk, ServerLease,
+    UpstreamSnapshot,
 };
 use crate::resource::parent::ParentPace;
 use crate::resource::retry::PARENT_REFUSED;
@@ -152,8 +153,11 @@ impl Upward {
     /// Notes that holders have said something. If one of them waits, the parent hears of what has changed.
     pub(crate) fn note_change(&mut self, granter: &Granter) {
         let says = (granter.needs().total_wants() as u64, granter.base());
-        let is_news = says != self.said && !self.is_exhausted || granter.least() > self.said_least;
-        self.has_news |= granter.is_waited_for() && is_news;
+        let least = granter.least();
+        // What was refused to a large call may be there for a smaller one.
+        let is_smaller = (1..self.said_least).contains(&least);
+        let is_news = says != self.said && (!self.is_exhausted || is_smaller);
+        self.has_news |= granter.is_waited_for() && (is_news || least > self.said_least);
     }
 
     /// Makes the next request, and lowers the ceiling to what it says.
@@ -189,7 +193,7 @@ impl Upward {
             demand: Arc::new(ServerDemand::new(bands)),
             has: Some(Has {
                 granted_by: granted_by.flatten(),
-                ..Has::untimed(Amount::from_computed(self.ceiling as f64))
+                ..Has::untimed(Amount::from_computed(self.ceiling.min(AMOUNT_MAX) as f64))
             }),
             outstanding: None,
             reported: Vec::new(),
@@ -199,7 +203,7 @@ impl Upward {
                 holder_book: self.book,
                 granter_book,
                 window: granter.known_window(),
-                taken: base.saturating_sub(self.older),
+                taken: base.saturating_sub(self.older).min(AMOUNT_MAX),
                 least,
                 closes: false,
             }),
@@ -233,6 +237,8 @@ impl Upward {
                 _ => granter.turn(state.window),
             }
             (self.older, self.ceiling, self.ends_at) = (0, 0, None);
+            // Nothing is taken in the new window.
+            self.said.1 = 0;
         } else if self
             .parent
             .is_some_and(|(book, _)| book != state.granter_book)

@@ -42,6 +42,8 @@ pub(super) struct Budgets {
     rounds: BTreeSet<ResourceId>,
     /// Number of those of which the log said that it is unknown what was given.
     unknown_told: u32,
+    /// The wall clock as this mastership began, or soon after that. Earlier ones gave nothing of a window after it.
+    since: Option<UnixMillis>,
     clock: Clock,
 }
 
@@ -58,6 +60,11 @@ impl Budgets {
         let clock = self.clock;
         let anew = Self::default();
         std::mem::replace(self, Self { clock, ..anew })
+    }
+
+    /// A mastership begins.
+    pub(super) fn begin(&mut self, now: Time) {
+        self.since = self.clock.is_known().then(|| self.clock.at(now));
     }
 
     pub(super) fn contains(&self, id: &ResourceId) -> bool {
@@ -96,6 +103,8 @@ impl Node {
         if let Some(by) = self.budgets.clock.read(at, now) {
             self.push_event(NodeEvent::WallClockDoubted { by });
         }
+        let at = self.budgets.clock.at(now);
+        self.budgets.since.get_or_insert(at);
     }
 
     /// Whether requests for it must be about a budget.

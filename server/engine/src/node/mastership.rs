@@ -154,6 +154,7 @@ impl Node {
             // It begins anew, but remembers the leases of its predecessors.
             self.former_leases_until = self.known_leases_until();
             self.vacant_since = since.map(|since| since.min(now));
+            self.budgets.begin(now);
             // Its own former leases are forgotten as well.
             let own = |since| self.former_leases_until.since(since);
             let own = self.vacant_since.map_or(Duration::ZERO, own);

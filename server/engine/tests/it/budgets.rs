@@ -118,6 +118,12 @@ impl Client {
         self.accounts.push(account);
     }
 
+    /// Whether a call of that amount finds room.
+    fn has(&self, amount: u64) -> bool {
+        let room = |account: &(u64, Option<u64>, u64, u64)| account.2.saturating_sub(account.3);
+        self.accounts.iter().any(|it| room(it) >= amount)
+    }
+
     /// Takes up to an amount. Returns what it took.
     fn take(&mut self, most: u64) -> u64 {
         let room = self.accounts.iter_mut().find(|it| it.2 > it.3);

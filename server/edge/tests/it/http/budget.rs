@@ -98,7 +98,7 @@ async fn post(site: &Site, path: &str, body: Value) -> Answer {
 async fn a_call_reserves_and_settles_and_repeated_requests_count_once() {
     let (_, site) = site();
     let reserve =
-        json!({"key": "a", "budgets": {"tokens/acme": 600, "calls/acme": 1}, "wait_seconds": 30});
+        json!({"key": "a", "budgets": {"tokens/acme": 600, "calls/acme": 1}, "wait_seconds": 9});
     for _ in 0..2 {
         let answer = post(&site, "/v1/reserve", reserve.clone()).await;
         assert_eq!(
@@ -120,11 +120,11 @@ async fn a_call_reserves_and_settles_and_repeated_requests_count_once() {
     assert_eq!(answer.body["counted"]["tokens/acme"], 400);
 
     // 600 tokens and 9 calls are left.
-    let reserve = json!({"budgets": {"tokens/acme": 600, "calls/acme": 9}, "wait_seconds": 30});
+    let reserve = json!({"budgets": {"tokens/acme": 600, "calls/acme": 9}, "wait_seconds": 9});
     let answer = post(&site, "/v1/reserve", reserve).await;
     assert_eq!(answer.status, 200, "{}", answer.body);
     let key = &answer.body["key"];
-    let reserve = json!({"budgets": {"tokens/acme": 1}, "wait_seconds": 30});
+    let reserve = json!({"budgets": {"tokens/acme": 1}, "wait_seconds": 9});
     let answer = post(&site, "/v1/reserve", reserve.clone()).await;
     answer.check_problem("used up", 429, "tokens/acme has too little for this call");
     let answer = post(&site, "/v1/refund", json!({"key": key})).await;
@@ -138,7 +138,7 @@ async fn of_several_budgets_all_are_reserved_or_none() {
     let (root, site) = site();
     for calls in [11, 10] {
         let reserve =
-            json!({"budgets": {"tokens/acme": 1_000, "calls/acme": calls}, "wait_seconds": 30});
+            json!({"budgets": {"tokens/acme": 1_000, "calls/acme": calls}, "wait_seconds": 9});
         let answer = post(&site, "/v1/reserve", reserve).await;
         match calls {
             11 => answer.check_problem("too many", 429, "calls/acme"),
@@ -189,7 +189,7 @@ async fn a_charge_before_the_first_answer_counts() {
     let root = Root::new();
     let site = Site::new(OF_TENANT, Arc::clone(&root));
     // That is no rule's: rules give nothing of it back.
-    let other = json!({"key": "a", "budgets": {"shared/api/tenant=acme": 100}, "wait_seconds": 30});
+    let other = json!({"key": "a", "budgets": {"shared/api/tenant=acme": 100}, "wait_seconds": 9});
     for (path, cost, status) in [
         ("charge", 400, 204),
         ("check", 601, 429),
@@ -225,11 +225,25 @@ async fn a_rule_without_its_budget_refuses_unless_it_is_open() {
 }
 
 /// Name, path, body, status, and words of the answer.
-const WRONG: [(&str, &str, &str, u16, &str); 12] = [
+const WRONG: [(&str, &str, &str, u16, &str); 14] = [
     (
         "too much",
         "reserve",
         r#"{"budgets": {"tokens/acme": 1000000000000001}}"#,
+        400,
+        "at most 1000000000000000",
+    ),
+    (
+        "more than the whole",
+        "reserve",
+        r#"{"budgets": {"tokens/acme": 1000000000000000}}"#,
+        429,
+        "too little",
+    ),
+    (
+        "much used",
+        "settle",
+        r#"{"key": "a", "used": {"tokens/acme": 1000000000000001}}"#,
         400,
         "at most 1000000000000000",
     ),
@@ -250,7 +264,7 @@ const WRONG: [(&str, &str, &str, u16, &str); 12] = [
     (
         "a long wait",
         "reserve",
-        r#"{"budgets": {"tokens/a": 1}, "wait_seconds": 31}"#,
+        r#"{"budgets": {"tokens/a": 1}, "wait_seconds": 10}"#,
         400,
         "wait_seconds",
     ),
@@ -278,14 +292,14 @@ const WRONG: [(&str, &str, &str, u16, &str); 12] = [
     (
         "no template",
         "reserve",
-        r#"{"budgets": {"dollars": 1}, "wait_seconds": 30}"#,
+        r#"{"budgets": {"dollars": 1}, "wait_seconds": 9}"#,
         404,
         "dollars",
     ),
     (
         "a rate",
         "reserve",
-        r#"{"budgets": {"rate": 1}, "wait_seconds": 30}"#,
+        r#"{"budgets": {"rate": 1}, "wait_seconds": 9}"#,
         409,
         "rate",
     ),
@@ -315,7 +329,7 @@ const WRONG: [(&str, &str, &str, u16, &str); 12] = [
 #[tokio::test]
 async fn a_wrong_request_is_told_what_to_do() {
     let (_, site) = site();
-    let first = json!({"key": "a", "budgets": {"tokens/acme": 1}, "wait_seconds": 30});
+    let first = json!({"key": "a", "budgets": {"tokens/acme": 1}, "wait_seconds": 9});
     assert_eq!(post(&site, "/v1/reserve", first).await.status, 200);
     for (name, path, body, status, words) in WRONG {
         let answer = site.post(&format!("/v1/{path}"), body).await;

@@ -62,6 +62,7 @@ impl Node {
                 let marks = self.marks.as_mut();
                 let is_known = |marks: &&mut Box<NodeMarks>| marks.is_complete();
                 let is_known = terms.period.is_marked() && marks.as_ref().is_some_and(is_known);
+                let is_known = is_known || self.budgets.since.is_some_and(|it| it <= present.start);
                 is_unknown = template.algorithm.learns() && !is_known;
                 let marks = marks.and_then(|marks| marks.take_budget(id, terms.period, present));
                 let (mark, before) = marks.unzip();
@@ -104,6 +105,9 @@ impl Node {
         is_unknown: bool,
         now: Time,
     ) -> bool {
+        if only.is_none() {
+            self.budgets.since = (!is_unknown).then_some(i64::MIN);
+        }
         for id in self.budgets_of(only) {
             if let Some(place) = self.budgets.by_id.get_mut(&id) {
                 place.budget.set_unknown(is_unknown);

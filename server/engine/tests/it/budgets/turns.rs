@@ -156,35 +156,87 @@ fn a_root_that_begins_within_a_short_window_gives_nothing_before_the_next() {
 #[test]
 fn a_call_up_to_the_largest_one_is_served_through_a_leaf_before_its_next_refresh() {
     let mut world = World::new(12);
-    // The first window of a root is unknown, and a short one has no mark that would have to rise.
+    // A short window has no mark that would have to rise.
     world.templates = templates_with("5m", &[("largest_call", "1000")], TOTAL);
     world.start_root();
-    drop(world.ask(0, false));
-    world.round(0, false);
     world.advance(WINDOW / 3);
+    stream_to_parents(&mut world);
     for (call, sum) in [(700, 700), (250, 950)] {
-        for _ in 0..6 {
-            let taken: u64 = world.taken.values().sum();
-            let client = &mut world.clients[0];
-            let waits = u64::from(taken < sum) * call;
-            client.need = waits;
-            let mut request = client.request();
-            request.asks[0].budget.as_mut().unwrap().least = waits;
-            let sequence = request.sequence.unwrap();
-            let leaf = &mut world.leaves[0];
-            let Outcome::Served(reply) = leaf.handle_get_capacity(&request, world.now) else {
-                panic!("it is the master");
-            };
-            if let Some(lease) = reply.leases.first() {
-                world.clients[0].answer(sequence, lease);
-                world.take(0, waits);
-            }
-            world.advance(Duration::from_millis(100));
-            world.round(0, false);
-            world.write_marks(false);
-        }
+        wait_for(&mut world, call);
         assert_eq!(world.taken.values().sum::<u64>(), sum, "{call}");
     }
+    // More than there is, and then less than that.
+    wait_for(&mut world, 60);
+    wait_for(&mut world, 20);
+    assert_eq!(world.taken.values().sum::<u64>(), 970);
+}
+
+fn stream_to_parents(world: &mut World) {
+    let pace = ParentPace {
+        round: Duration::from_millis(50),
+        slow: Duration::from_secs(1),
+    };
+    for leaf in &mut world.leaves {
+        leaf.handle_upstream_pace(pace, world.now);
+    }
+}
+
+/// Lets the first client wait for a call, for less than a refresh interval.
+fn wait_for(world: &mut World, call: u64) {
+    let before: u64 = world.taken.values().sum();
+    for _ in 0..6 {
+        let taken: u64 = world.taken.values().sum();
+        let client = &mut world.clients[0];
+        let waits = u64::from(taken == before) * call;
+        client.need = waits;
+        let mut request = client.request();
+        request.asks[0].budget.as_mut().unwrap().least = waits;
+        let sequence = request.sequence.unwrap();
+        let leaf = &mut world.leaves[0];
+        let Outcome::Served(reply) = leaf.handle_get_capacity(&request, world.now) else {
+            panic!("it is the master");
+        };
+        if let Some(lease) = reply.leases.first() {
+            world.clients[0].answer(sequence, lease);
+            if world.clients[0].has(waits) {
+                world.take(0, waits);
+            }
+        }
+        world.advance(Duration::from_millis(100));
+        world.round(0, false);
+        world.write_marks(false);
+    }
+}
+
+#[test]
+fn a_root_that_saw_a_short_window_begin_serves_a_new_budget_in_it() {
+    let mut world = World::new(17);
+    world.templates = templates_with("5m", &[], TOTAL);
+    world.start_root();
+    world.advance(WINDOW / 3 + Duration::from_secs(1));
+    world.settle();
+    assert_eq!(world.taken.values().sum::<u64>(), TOTAL);
+}
+
+#[test]
+fn what_was_given_back_before_a_failover_is_given_again_after_it() {
+    let mut world = World::new(18);
+    for need in [800, 800, 10, 10, 10] {
+        world.clients[0].need = need;
+        drop(world.ask(0, false));
+        world.advance(Duration::from_secs(1));
+        world.round(0, false);
+        world.write_marks(false);
+    }
+    let (_, mark) = world.store[0];
+    assert!((10.0..100.0).contains(&mark), "{mark}");
+    world.start_root();
+    for leaf in &mut world.leaves {
+        leaf.handle_upstream_lost(world.now);
+    }
+    world.settle();
+    let taken = world.taken.values().sum::<u64>();
+    assert!((TOTAL * 9 / 10..=TOTAL).contains(&taken), "{taken}");
 }
 
 #[test]
@@ -290,13 +342,7 @@ fn calls_are_served_through_three_levels_within_a_second() {
     let name = |name| HolderName::new(name).unwrap();
     world.root.handle_subscription(&name("eu"), true, world.now);
     world.leaves[0].handle_subscription(&name("below"), true, world.now);
-    let pace = ParentPace {
-        round: Duration::from_millis(50),
-        slow: Duration::from_secs(1),
-    };
-    for leaf in &mut world.leaves {
-        leaf.handle_upstream_pace(pace, world.now);
-    }
+    stream_to_parents(&mut world);
     for need in [10, 50] {
         world.clients[0].need = need;
         let began = world.now;
