@@ -196,7 +196,11 @@ function answer() {
 }
 
 const textOf = (value) => (value === null ? "none" : typeof value === "number" ? amount(value) : value);
-const change = (now, then) => (now === then ? textOf(now) : `${textOf(now)} → ${textOf(then)}`);
+// Two numbers that look the same in short have all their digits.
+const change = (...values) => {
+  const [now, then] = values.map(textOf), isLong = now === then && values[0] !== values[1];
+  return values[0] === values[1] ? now : isLong ? values.map(count).join(" → ") : `${now} → ${then}`;
+};
 function plannedResource(of) {
   const { resource_id: id, holds_in_ms: usual, holds_max_ms: most, learning_remaining_ms: learns } = of;
   const terms = [`capacity ${change(of.capacity, of.planned_capacity)}`, `wants ${amount(of.wants)}`,

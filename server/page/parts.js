@@ -90,8 +90,9 @@ const NONE = "–";
 const format = (digits) => new Intl.NumberFormat("en", { maximumFractionDigits: digits, roundingMode: "halfEven" });
 const formats = [0, 1, 2, 3, 4, 5, 6].map(format);
 const grouped = (value, digits = 0) => formats[digits].format(value || 0);
-const LONG = 1e6, compact = (value, digits) => new Intl.NumberFormat("en", {
-  notation: "compact", maximumSignificantDigits: digits }).format(value);
+const LONG = 1e6, compacts = [1, 2, 3, 4, 5, 6].map((maximumSignificantDigits) =>
+  new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits }));
+const compact = (value, digits) => compacts[digits - 1].format(value);
 const exponent = (value, digits) => value.toExponential(digits).replace("+", "");
 
 // Returns a formatter with so many significant digits, and all digits before the point of a number that is not long.

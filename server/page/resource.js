@@ -2,7 +2,7 @@
 import { amount, bar, bold, count, h, isMore, left, link, measured, pill, quiet, several, short, shortOf, span, sub,
   timeOfDay } from "./parts.js";
 import { table, tableState } from "./tables.js";
-import { candidates, hasTotal, marksList, nothing, resourcePills, serverLink } from "./views.js";
+import { candidates, hasTotal, marksList, nothing, resourcePills, serverLink, waitsForParent } from "./views.js";
 
 const RANGES = [["10 minutes", 600], ["A day", 86_400]];
 export function resource(state) {
@@ -27,10 +27,11 @@ export function resource(state) {
   ];
 }
 
-function divided({ own_lease: lease, template, algorithm, budget }) {
+function divided(it) {
+  const { own_lease: lease, template, algorithm } = it;
   if (template) return `${algorithm} by template ${template}`;
   if (!lease) return `${algorithm}; its leases run down`;
-  return lease.expires_in_ms === null && !budget ? "no lease from the parent" : `${algorithm} as the parent says`;
+  return waitsForParent(it) ? "no lease from the parent" : `${algorithm} as the parent says`;
 }
 
 const safeCapacity = ({ safe_capacity: it, learning_remaining_ms: learns }) => (it < 0 ? "no limit"
@@ -51,7 +52,7 @@ function facts(it, since) {
     fact("Reserved", amount(it.reserved), isAbove(it.reserved) && "over", "The most that may be in use"),
     fact("Short", amount(lack), lack > 0 && "short"), fact("Clients", count(it.clients_count)),
     it.budget && fact("Used", inUnit(it.budget.used, it.budget), "", "What holders say they used in this window"),
-    it.budget && fact("Window ends in", it.budget.window_remaining_ms === null ? "never"
+    it.budget && it.algorithm && fact("Window ends in", it.budget.window_remaining_ms === null ? "never"
       : left(it.budget.window_remaining_ms, since)),
     it.unreported > 0 && fact("Unreported", unreported(it, since), "short",
       "Leases of an earlier master that nobody has reported yet"),
@@ -61,10 +62,12 @@ function facts(it, since) {
   ];
 }
 
-function ownLease({ own_lease: it, budget }, since) {
+function ownLease(resource, since) {
+  const it = resource.own_lease;
   if (!it) return null;
   const about = `what this server has from its parent${it.is_in_flight ? "; asked again, no answer yet" : ""}`;
-  const expiry = it.expires_in_ms === null && !budget ? ["no lease", "over"] : [left(it.expires_in_ms, since)];
+  const none = waitsForParent(resource) ? ["no lease", "over"] : ["never"];
+  const expiry = it.expires_in_ms === null ? none : [left(it.expires_in_ms, since)];
   return h("section#own", h("h2", "Own lease", quiet(about)), h("dl.facts",
     fact("May hand out", amount(it.capacity)),
     fact("Share, once others have shrunk", amount(it.share), isMore(it.share, it.capacity) && "short"),

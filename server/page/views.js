@@ -292,6 +292,9 @@ function resources({ status, route, since, named }) {
   }), pages];
 }
 
+// A budget that never ends has a lease without an end.
+export const waitsForParent = ({ own_lease: lease, budget, algorithm }) =>
+  lease?.expires_in_ms === null && !(budget && algorithm);
 export function resourcePills(it, since) {
   const { own_lease: lease, learning_remaining_ms: own, learning } = it, most = lease ? "at most " : "";
   const higher = own === null ? lease?.parent_learning_remaining_ms ?? null : null;
@@ -300,7 +303,7 @@ export function resourcePills(it, since) {
     higher !== null && pill("warn", `learning above, at most ${left(higher, since)} left`, learning),
     it.template === null && !lease && pill("bad", "template gone"),
     lease?.refusal && pill("bad", "refused by the parent", lease.refusal),
-    lease && !lease.refusal && lease.expires_in_ms === null && pill("warn", "waits for the parent"),
+    lease && !lease.refusal && waitsForParent(it) && pill("warn", "waits for the parent"),
     hasTotal(it) && isMore(it.reserved, it.capacity) && pill("bad", "over capacity"),
   ];
 }

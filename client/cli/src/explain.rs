@@ -15,6 +15,7 @@ use crate::common::Common;
 use crate::failure::{Failure, Result};
 use crate::granted::{number, span, tone_of};
 use crate::output::{self, Out};
+use crate::status::tables::waits_for_parent;
 use crate::tree::{Place, needs_master, walk};
 
 /// Leases that are read at a server of the previous release, which does not search.
@@ -179,7 +180,7 @@ fn limit(steps: &[Step<'_>], is_matched: bool) -> (String, Option<String>) {
     };
     let mut steps = steps.iter();
     let own_lease = |it: &Step<'_>| it.resource.own_lease.clone();
-    let is_unleased = |it: &&Step<'_>| own_lease(it).is_some_and(|it| it.expires_in_ms.is_none());
+    let is_unleased = |it: &&Step<'_>| waits_for_parent(it.resource);
     let above = own_lease(first).and_then(|it| it.parent_learning_remaining_ms);
     let learning = |it: &Step<'_>| it.resource.learning_remaining_ms;
     let parent = |it: &Step<'_>| it.place.status.as_ref()?.parent.clone();

@@ -25,7 +25,7 @@ use crate::failure::{Failure, Result};
 use crate::flags::StatusFlags;
 use crate::granted::span;
 use crate::output::{self, Out};
-use crate::status::tables::{WIDE, resources_table, write_leases};
+use crate::status::tables::{WIDE, resources_table, waits_for_parent, write_leases};
 use crate::status::tree::{write_children, write_own_lease, write_parent};
 use crate::templates::table;
 use doorward_pages::terminal::Tone;
@@ -263,7 +263,7 @@ fn write_resource(out: &mut Out<impl Write>, resource: &ResourceStatus) -> io::R
         writeln!(out, "budget: {}", tables::used(budget, resource.capacity))?;
     }
     if let Some(lease) = &resource.own_lease {
-        write_own_lease(out, lease)?;
+        write_own_lease(out, lease, !waits_for_parent(resource))?;
     }
     if !resource.children.is_empty() {
         write_children(out, &resource.children)?;

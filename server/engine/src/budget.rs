@@ -466,6 +466,11 @@ impl Budget {
             }
     }
 
+    /// Number of holders with an account, and of child servers among them.
+    pub(crate) fn holders(&self) -> (usize, usize) {
+        self.granter.holders()
+    }
+
     /// Number of accounts.
     pub(crate) fn accounts(&self) -> usize {
         self.granter.len()

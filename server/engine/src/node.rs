@@ -202,7 +202,7 @@ impl Node {
         let entry = self.resources.get(resource);
         entry
             .map(|entry| entry.resource.snapshot(now))
-            .or_else(|| Some(budget?.snapshot(now)))
+            .or_else(|| Some(budget?.snapshot(self.budgets.clock_at(now), now)))
     }
 
     /// Asserts that every kept sum is what its parts add up to. O(leases), for tests.

@@ -59,11 +59,9 @@ pub fn resource(snapshot: ResourceSnapshot) -> ResourceStatus {
 }
 
 fn budget(budget: BudgetSnapshot) -> BudgetStatus {
-    let now = i64::try_from(clock::wall().as_millis()).unwrap_or(i64::MAX);
-    let remaining = budget.window.and_then(|window| window.remaining(now));
     BudgetStatus {
         used: budget.used,
-        window_remaining_ms: remaining.map(millis),
+        window_remaining_ms: budget.ends_in.map(millis),
         unit: budget.unit,
         decimals: budget.decimals,
     }

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use doorward_pages::terminal::{Cell, Column, Palette, Table, Tone, cell};
-use doorward_proto::admin::v1::{BudgetStatus, LeaseStatus, ResourceStatus};
+use doorward_proto::admin::v1::{BudgetStatus, LeaseStatus, OwnLeaseStatus, ResourceStatus};
 use doorward_session::visible::line;
 
 use crate::granted::{gets_cell, number, span, strong};
@@ -62,9 +62,7 @@ fn state(resource: &ResourceStatus, palette: Palette) -> Cell {
     let learning = resource.learning_remaining_ms.or(above).map(span);
     let (tone, state) = match (own, resource.learning_remaining_ms, learning) {
         (Some(own), ..) if own.refusal.is_some() => (Tone::Bad, "refused by the parent".to_owned()),
-        (Some(own), ..) if own.expires_in_ms.is_none() => {
-            (Tone::Partial, "waits for the parent".to_owned())
-        }
+        _ if waits_for_parent(resource) => (Tone::Partial, "waits for the parent".to_owned()),
         (None, ..) if resource.template.is_none() => (Tone::Bad, "template gone".to_owned()),
         (None, _, Some(left)) => (Tone::Partial, format!("learning for {left}")),
         (_, Some(_), Some(left)) => (Tone::Partial, format!("learning for at most {left}")),
@@ -75,6 +73,13 @@ fn state(resource: &ResourceStatus, palette: Palette) -> Cell {
         }
     };
     palette.cell(tone, state)
+}
+
+/// Whether a server below the root has no lease. That of a budget that never ends has no end either.
+pub(crate) fn waits_for_parent(resource: &ResourceStatus) -> bool {
+    let has_end = |own: &OwnLeaseStatus| own.expires_in_ms.is_some();
+    let is_endless = resource.budget.is_some() && resource.algorithm.is_some();
+    !is_endless && !resource.own_lease.as_ref().is_none_or(has_end)
 }
 
 /// Used part of a budget with that capacity, in its unit, and the time until its window ends.

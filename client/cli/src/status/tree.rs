@@ -45,7 +45,11 @@ pub(super) fn write_parent(out: &mut Out<impl Write>, status: &Status) -> io::Re
 }
 
 /// A line about a server's own lease.
-pub(super) fn write_own_lease(out: &mut Out<impl Write>, lease: &OwnLeaseStatus) -> io::Result<()> {
+pub(super) fn write_own_lease(
+    out: &mut Out<impl Write>,
+    lease: &OwnLeaseStatus,
+    has_lease: bool,
+) -> io::Result<()> {
     let title = out.paint(Tone::Quiet, "own lease");
     write!(out, "{title}: ")?;
     if let Some(why) = &lease.refusal {
@@ -53,9 +57,10 @@ pub(super) fn write_own_lease(out: &mut Out<impl Write>, lease: &OwnLeaseStatus)
         write!(out, "{refused}: {}; ", line(why))?;
     }
     let [capacity, share, below] = [lease.capacity, lease.share, lease.outstanding].map(number);
-    match lease.expires_in_ms.map(span) {
-        Some(left) => write!(out, "{capacity} (share {share}), expires in {left}")?,
-        None => write!(out, "none")?,
+    match (has_lease, lease.expires_in_ms.map(span)) {
+        (true, Some(left)) => write!(out, "{capacity} (share {share}), expires in {left}")?,
+        (true, None) => write!(out, "{capacity} (share {share})")?,
+        (false, _) => write!(out, "none")?,
     }
     write!(out, "; up to {below} in use below")?;
     if lease.is_in_flight {

@@ -51,7 +51,8 @@ pub(crate) struct Granter {
     /// Time after which a silent holder's need does not count.
     lease_length: Duration,
     accounts: BTreeMap<AccountId, Account>,
-    /// Number of accounts of child servers.
+    /// Number of holders with an account, and of child servers among them.
+    holders: usize,
     servers: usize,
     /// Holders that are not silent, by the time of a word, and those that are. A live one moves to its newest word only
     /// when its entry is due, so a word costs no change here.
@@ -96,6 +97,7 @@ impl Granter {
             largest_call: u64::MAX,
             lease_length: Duration::MAX,
             accounts: BTreeMap::new(),
+            holders: 0,
             servers: 0,
             live: BTreeSet::new(),
             silent: BTreeSet::new(),
@@ -172,9 +174,9 @@ impl Granter {
         self.accounts.len()
     }
 
-    /// Number of accounts of child servers.
-    pub(crate) fn servers(&self) -> usize {
-        self.servers
+    /// Number of holders with an account, and of child servers among them.
+    pub(crate) fn holders(&self) -> (usize, usize) {
+        (self.holders, self.servers)
     }
 
     /// The needs of all holders that are not silent.

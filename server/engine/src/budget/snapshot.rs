@@ -3,12 +3,14 @@
 use crate::budget::{Budget, Source};
 use crate::messages::{BudgetSnapshot, LeaseSnapshot, LeasesFrom, ResourceSnapshot};
 use crate::templates::AlgorithmKind;
+use crate::templates::window::UnixMillis;
 use crate::time::Time;
 
 impl Budget {
     /// Returns the state of the budget now.
-    pub(crate) fn snapshot(&self, now: Time) -> ResourceSnapshot {
+    pub(crate) fn snapshot(&self, at: UnixMillis, now: Time) -> ResourceSnapshot {
         let granter = &self.granter;
+        let (leases, children) = granter.holders();
         let needs = granter.needs();
         let reserved = granter.reserved();
         let (template, mark, capacity, upstream) = match &self.source {
@@ -36,8 +38,8 @@ impl Budget {
             wants: granter.base() as f64 + needs.total_wants(),
             granted: reserved as f64,
             reserved: reserved as f64,
-            leases: granter.len(),
-            children: granter.servers(),
+            leases,
+            children,
             clients: needs.total_subclients(),
             waiting: 0,
             below_floor: None,
@@ -49,7 +51,10 @@ impl Budget {
             upstream,
             budget: Some(BudgetSnapshot {
                 used: granter.taken(),
-                window: granter.known_window(),
+                ends_in: match &self.source {
+                    Source::Root(_) => granter.window().remaining(at),
+                    Source::Parent(parent) => parent.remaining(now),
+                },
                 unit: said("unit").to_owned(),
                 decimals: said("decimals").parse().unwrap_or_default(),
             }),

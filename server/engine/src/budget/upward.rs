@@ -106,7 +106,9 @@ impl Upward {
     pub(crate) fn due(&self, pace: ParentPace) -> Time {
         let last = self.asked.map_or(Time::ZERO, |(_, at)| at);
         let early = self.has_news.then(|| last + pace.round);
-        let turn = self.ends_at.map(|ends| ends.max(last + TURN_RETRY));
+        let is_refused = self.refused.is_some() || self.unready_since.is_some();
+        let turn = self.ends_at.filter(|_| !is_refused);
+        let turn = turn.map(|ends| ends.max(last + TURN_RETRY));
         let due = [early, turn].into_iter().flatten().min();
         due.map_or(self.refresh_at, |due| due.min(self.refresh_at))
     }
@@ -124,14 +126,12 @@ impl Upward {
 
     /// The parent refuses the budget. It is asked again later, soon at first if it is not ready.
     pub(crate) fn handle_refusal(&mut self, reason: RefusalReason, pace: ParentPace, now: Time) {
-        let wait = match reason {
-            RefusalReason::NotReady => {
-                let since = *self.unready_since.get_or_insert(now);
-                now.since(since).clamp(pace.not_ready(), PARENT_REFUSED)
-            }
-            _ => PARENT_REFUSED,
-        };
+        let since = (reason == RefusalReason::NotReady).then(|| self.unready_since.unwrap_or(now));
+        let wait = since.map_or(PARENT_REFUSED, |since| {
+            now.since(since).clamp(pace.not_ready(), PARENT_REFUSED)
+        });
         self.ask_again_at(now + wait);
+        self.unready_since = since;
         self.refused = match reason {
             RefusalReason::NotReady => None,
             RefusalReason::UnknownResource => Some(reason),
@@ -143,7 +143,7 @@ impl Upward {
     pub(crate) fn ask_again_at(&mut self, at: Time) {
         self.refresh_at = at;
         self.has_news = false;
-        self.refused = None;
+        (self.refused, self.unready_since) = (None, None);
     }
 
     pub(crate) fn refused(&self) -> Option<RefusalReason> {

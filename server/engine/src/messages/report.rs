@@ -13,7 +13,6 @@ use crate::claims::Demand;
 use crate::division::Why;
 use crate::id::{HolderId, HolderName, ResourceId};
 use crate::messages::RefusalReason;
-use crate::templates::window::Window;
 use crate::templates::{AlgorithmKind, SafeCapacity, Shrink, Template};
 use crate::time::Time;
 
@@ -82,8 +81,8 @@ pub struct ResourceSnapshot {
 pub struct BudgetSnapshot {
     /// Amount that holders say they used in the window.
     pub used: u64,
-    /// The window. Absent: the parent has not said it.
-    pub window: Option<Window>,
+    /// Remaining time of the window. Absent: it has no end, or the parent has not said it.
+    pub ends_in: Option<Duration>,
     /// Unit of its amounts, for people. Empty: none is said.
     pub unit: String,
     /// Decimals of its amounts in that unit.
@@ -93,7 +92,7 @@ pub struct BudgetSnapshot {
 /// State of a server's own lease on a resource at a moment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UpstreamSnapshot {
-    /// Remaining time of the lease. Absent: there is none.
+    /// Remaining time of the lease. Absent: there is none, or it is one of a budget without an end.
     pub expires_in: Option<Duration>,
     /// Share of the server once others have shrunk.
     pub share: f64,

@@ -42,6 +42,8 @@ pub(super) struct Budgets {
     rounds: BTreeSet<ResourceId>,
     /// Number of those of which the log said that it is unknown what was given.
     unknown_told: u32,
+    /// Σ of holders, and of child servers, over all budgets.
+    holders: (usize, usize),
     /// The wall clock as this mastership began, or soon after that. Earlier ones gave nothing of a window after it.
     since: Option<UnixMillis>,
     clock: Clock,
@@ -52,6 +54,8 @@ struct Place {
     budget: Budget,
     timeout: Option<Time>,
     asks_parent_at: Option<Time>,
+    /// Its holders and child servers in the sums of all.
+    counted: (usize, usize),
 }
 
 impl Budgets {
@@ -69,6 +73,16 @@ impl Budgets {
 
     pub(super) fn contains(&self, id: &ResourceId) -> bool {
         self.by_id.contains_key(id)
+    }
+
+    /// Returns the wall clock at a time.
+    pub(super) fn clock_at(&self, now: Time) -> UnixMillis {
+        self.clock.at(now)
+    }
+
+    /// Number of holders of budgets, each once for each budget, and of child servers among them.
+    pub(super) fn holders(&self) -> (usize, usize) {
+        self.holders
     }
 
     /// Number of budgets.
@@ -234,6 +248,7 @@ impl Node {
             budget,
             timeout,
             asks_parent_at,
+            counted,
         }) = self.budgets.by_id.get_mut(id)
         else {
             return;
@@ -244,6 +259,10 @@ impl Node {
             before.map(|at| self.budgets.timeouts.remove(&(at, id.clone())));
             next.map(|at| self.budgets.timeouts.insert((at, id.clone())));
         }
+        let (before, after) = (*counted, budget.holders());
+        let (holders, servers) = self.budgets.holders;
+        self.budgets.holders = (holders - before.0 + after.0, servers - before.1 + after.1);
+        *counted = after;
         let next = budget.next_request(self.upstream.pace());
         let before = std::mem::replace(asks_parent_at, next);
         self.upstream.reschedule(id, before, next);

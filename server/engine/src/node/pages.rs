@@ -25,7 +25,7 @@ impl Node {
         let of_leases = self.resources.after(after).take(max);
         let of_leases = of_leases.map(|(_, entry)| entry.resource.snapshot(now));
         let of_budgets = self.budgets.after(after).take(max);
-        let of_budgets = of_budgets.map(|budget| budget.snapshot(now));
+        let of_budgets = of_budgets.map(|budget| budget.snapshot(self.budgets.clock_at(now), now));
         let mut all: Vec<_> = of_leases.chain(of_budgets).collect();
         all.sort_by(|one, other| one.resource.cmp(&other.resource));
         all.truncate(max);
@@ -109,7 +109,10 @@ impl Node {
         now: Time,
     ) -> Option<ResourceId> {
         if after.is_none() {
+            let (leases, children) = self.budgets.holders();
             totals.resources += self.budgets.len();
+            totals.leases += leases;
+            totals.children += children;
         }
         let (mut last, before) = (None, totals.resources);
         for (id, entry) in self.resources.after(after).take(max) {

@@ -133,6 +133,9 @@ impl Node {
         self.check_master(now).ok()?;
         self.poll_upstream_timeout().filter(|first| *first <= now)?;
         let mut request = self.upstream_greeting(now)?;
+        if self.budgets.len() > 0 {
+            request.height = 1 + self.children.servers.levels(now);
+        }
         let due = self.upstream.due_by(now, RESOURCES_PER_REQUEST_MAX);
         let sequence = self.upstream.next_sequence(wall_micros);
         request.sequence = Some(sequence);
@@ -165,8 +168,6 @@ impl Node {
         };
         if self.budgets.contains(&id) {
             let ask = self.ask_upstream_for_budget(&id, begun.sequence, now);
-            let height = 1 + self.children.servers.levels(now);
-            begun.request.height = begun.request.height.max(height);
             begun.request.asks.extend(ask);
             return Poll::Pending;
         }

@@ -30,7 +30,7 @@ pub struct BudgetTerms {
     given: BTreeMap<String, String>,
 }
 
-/// Names of the parameters. Operators read amounts with `decimals` and `unit`; servers ignore both.
+/// Names of the parameters. `decimals` and `unit` are for people: nothing is decided by them.
 pub const PARAMETERS: [&str; 8] = [
     "window",
     "offset",

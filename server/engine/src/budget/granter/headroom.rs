@@ -58,14 +58,18 @@ impl Granter {
     /// The smallest headroom that is of any use to a holder, as far as it counts: all of it if no other holder needs any.
     /// That of a server is for one call of a client, beside what its other clients have.
     fn least_of(&self, account: &Account) -> u64 {
-        match &account.need {
-            Demand::Client { claim, .. } => {
-                let need = claim.wants.get() as u64;
-                let is_alone = self.needs.total_wants() <= need as f64;
-                let most = if is_alone { need } else { self.largest_call };
-                account.least.min(need).min(most)
-            }
-            Demand::Server(_) => account.least,
+        let need = account.need.wants().get();
+        let is_alone = self.needs.total_wants() <= need;
+        let (least, beside) = match &account.need {
+            Demand::Client { .. } => (account.least.min(need as u64), 0),
+            Demand::Server(_) => (
+                account.least,
+                account.reserved.saturating_sub(account.taken),
+            ),
+        };
+        match is_alone {
+            true => least,
+            false => least.min(self.largest_call.saturating_add(beside)),
         }
     }
 

@@ -82,7 +82,7 @@ impl Granter {
             self.unreported += reserved.unwrap_or_default();
             self.remove(&oldest);
         }
-        self.servers += usize::from(id.holder.kind == HolderKind::Server);
+        self.count_holder(id, |count| *count += 1);
         self.accounts.insert(id.clone(), Account::new(self.turn));
         Ok(())
     }
@@ -105,6 +105,17 @@ impl Granter {
 
     fn remove(&mut self, id: &AccountId) {
         self.accounts.remove(id);
-        self.servers -= usize::from(id.holder.kind == HolderKind::Server);
+        self.count_holder(id, |count| *count -= 1);
+    }
+
+    /// Counts a holder whose first account comes, or whose last one went.
+    fn count_holder(&mut self, id: &AccountId, change: impl Fn(&mut usize)) {
+        let of = |book| AccountId { book, ..id.clone() };
+        if self.accounts.range(of(0)..=of(u64::MAX)).next().is_none() {
+            change(&mut self.holders);
+            if id.holder.kind == HolderKind::Server {
+                change(&mut self.servers);
+            }
+        }
     }
 }

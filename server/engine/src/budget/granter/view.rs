@@ -29,16 +29,13 @@ impl Granter {
     }
 
     fn row(&self, id: &AccountId, account: &Account, reason: &Reason) -> LeaseSnapshot {
-        let is_present = account.turn == self.turn;
-        let [reserved, taken, _] = if is_present {
-            account.amounts()
-        } else {
-            [0; 3]
-        };
-        let ceiling = if is_present {
-            account.ceiling.max(taken)
-        } else {
-            0
+        let (reserved, taken, ceiling) = match account.turn == self.turn {
+            true => (
+                account.reserved,
+                account.taken,
+                account.ceiling.max(account.taken),
+            ),
+            false => (0, 0, 0),
         };
         let (need, ends) = (&account.need, account.heard_at + self.lease_length);
         LeaseSnapshot {
@@ -74,16 +71,19 @@ impl Granter {
 
 /// Adds another account of the same holder.
 fn add(row: &mut LeaseSnapshot, other: LeaseSnapshot) {
-    let (wants, clients) = (row.wants() + other.wants(), row.demand.clients());
-    let (mut newer, older) = match row.expires_at < other.expires_at {
-        true => (other, row.clone()),
-        false => (row.clone(), other),
-    };
-    newer.demand = demand(wants, clients.max(newer.demand.clients()));
-    newer.share += older.share;
-    newer.granted += older.granted;
-    newer.reserved += older.reserved;
-    *row = newer;
+    let clients = row.demand.clients().max(other.demand.clients());
+    row.demand = demand(row.wants() + other.wants(), clients);
+    row.share += other.share;
+    row.granted += other.granted;
+    row.reserved += other.reserved;
+    if row.expires_at < other.expires_at {
+        (row.expires_at, row.reserved_until) = (other.expires_at, other.reserved_until);
+        row.why = other.why;
+    }
+    if let Some(child) = &mut row.child {
+        child.has = Some(row.granted);
+        child.outstanding = Some(row.reserved);
+    }
 }
 
 fn demand(wants: f64, clients: f64) -> Demand {

@@ -84,6 +84,7 @@ impl Node {
             budget,
             timeout: None,
             asks_parent_at: None,
+            counted: (0, 0),
         };
         self.budgets.by_id.insert(id.clone(), place);
         if is_unknown && self.budgets.unknown_told < UNKNOWN_TOLD_MAX {

@@ -308,7 +308,7 @@ fn child_servers_are_shown_before_clients_each_once() {
     world.leaves[0] = world.leaf("eu");
     world.settle();
     let seen = world.root.snapshots_after(None, 1, world.now);
-    assert_eq!(seen[0].children, 3);
+    assert_eq!((seen[0].children, seen[0].leases), (2, 2));
     let id = resource("r");
     let start = LeasesFrom::Start;
     let (holders, _) = world.root.leases_from(&id, &start, "", 100, world.now);
@@ -389,4 +389,42 @@ fn is_served_below(world: &mut World) -> bool {
         LimitedBy::Wants | LimitedBy::Parent
     ));
     lease.limited_by == LimitedBy::Wants
+}
+
+#[test]
+fn a_leaf_with_one_client_gets_no_large_call_while_others_need_some() {
+    let mut world = World::new(19);
+    world.templates = templates_with("5m", &[("largest_call", "50")], TOTAL);
+    world.start_root();
+    world.advance(WINDOW / 3);
+    stream_to_parents(&mut world);
+    world.clients[1].need = 200;
+    drop(world.ask(1, false));
+    world.round(1, false);
+    wait_for(&mut world, 700);
+    assert_eq!(world.taken.values().sum::<u64>(), 0);
+    world.clients[1].need = 0;
+    drop(world.ask(1, false));
+    world.advance(Duration::from_secs(6));
+    world.round(1, false);
+    wait_for(&mut world, 700);
+    assert_eq!(world.taken.values().sum::<u64>(), 700);
+}
+
+#[test]
+fn a_budget_that_is_gone_is_asked_for_seldom_after_its_window() {
+    let mut world = World::new(20);
+    world.settle();
+    let none = Templates::parse(&[]).unwrap();
+    world.root.handle_templates(none, world.now);
+    world.advance(WINDOW);
+    stream_to_parents(&mut world);
+    let mut requests = 0;
+    for _ in 0..1_000 {
+        world.advance(Duration::from_millis(10));
+        let asks = world.leaves[0].poll_upstream_timeout();
+        requests += usize::from(asks.is_some_and(|at| at <= world.now));
+        world.round(0, false);
+    }
+    assert!((1..5).contains(&requests), "{requests} in ten seconds");
 }
