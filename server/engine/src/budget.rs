@@ -383,8 +383,11 @@ impl Budget {
         let Source::Root(root) = &self.source else {
             return None;
         };
-        root.mark?
-            .due(self.granter.asked_for(), self.granter.total())
+        let granter = &self.granter;
+        let needed = granter
+            .base()
+            .saturating_add(granter.needs().total_wants() as u64);
+        root.mark?.due(granter.asked_for(), needed, granter.total())
     }
 
     /// Begins to write the mark. Returns it, and whether there is one in the store.

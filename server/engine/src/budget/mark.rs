@@ -36,13 +36,19 @@ impl BudgetMark {
         self.stored
     }
 
-    /// Returns the value to write so that so much may be out. None: it is there, or a write is under way.
-    pub(crate) fn due(&self, out: u64, total: u64) -> Option<u64> {
-        let out = out.min(total);
-        let lead = ((total - out) / LEAD).max(total / LEAST_LEAD);
-        let value = (out + lead).min(total).max(1);
-        let is_too_high = self.stored.saturating_sub(value) > total / TOO_HIGH;
-        (self.sent.is_none() && (out > self.stored || is_too_high)).then_some(value)
+    /// Returns the value to write so that so much may be out. None: it is there, or a write is under way. `needed`: amount
+    /// that may be out later, by all needs, below which the mark does not fall.
+    pub(crate) fn due(&self, out: u64, needed: u64, total: u64) -> Option<u64> {
+        let value = |out: u64| {
+            let lead = (total.saturating_sub(out) / LEAD).max(total / LEAST_LEAD);
+            out.saturating_add(lead).min(total).max(1)
+        };
+        let lower = value(needed.max(out));
+        match self.sent.is_none() {
+            true if out.min(total) > self.stored => Some(value(out)),
+            true if self.stored.saturating_sub(lower) > total / TOO_HIGH => Some(lower),
+            _ => None,
+        }
     }
 
     /// Begins a write. No more than a lower value is given from now on, whether the write arrives or not.
@@ -64,13 +70,18 @@ mod tests {
     #[test]
     fn no_more_than_a_lower_mark_is_given_as_soon_as_it_is_written() {
         let mut mark = BudgetMark::found(900);
-        assert_eq!(mark.due(860, 1_000), None, "it is little too high");
-        let lower = mark.due(100, 1_000).unwrap();
+        assert_eq!(mark.due(860, 0, 1_000), None, "it is little too high");
+        assert_eq!(mark.due(100, 880, 1_000), None, "it is needed soon");
+        let lower = mark.due(100, 0, 1_000).unwrap();
         assert_eq!(lower, 114);
         mark.send(lower);
-        assert_eq!((mark.confirmed(), mark.due(500, 1_000)), (lower, None));
+        assert_eq!((mark.confirmed(), mark.due(500, 0, 1_000)), (lower, None));
         mark.note_written();
-        assert_eq!(mark.due(500, 1_000), Some(507));
-        assert_eq!(BudgetMark::found(40).due(0, 40), Some(1), "it stays kept");
+        assert_eq!(mark.due(500, 0, 1_000), Some(507));
+        assert_eq!(
+            BudgetMark::found(40).due(0, 0, 40),
+            Some(1),
+            "it stays kept"
+        );
     }
 }

@@ -211,9 +211,12 @@ fn a_mark_leads_as_the_oracle_says() {
         let total = case.capacity;
         let mut mark = BudgetMark::default();
         for (event, expected) in case.events.iter().zip(&case.expect) {
-            if let Some(due) = event["out"].as_u64().and_then(|out| mark.due(out, total)) {
+            if let Some(due) = event["out"]
+                .as_u64()
+                .and_then(|out| mark.due(out, out, total))
+            {
                 mark.send(due);
-                assert_eq!(mark.due(total, total), None, "one write at a time");
+                assert_eq!(mark.due(total, total, total), None, "one write at a time");
                 mark.note_written();
             }
             if !event["lose"].is_null() {

@@ -343,7 +343,7 @@ fn calls_are_served_through_three_levels_within_a_second() {
     world.root.handle_subscription(&name("eu"), true, world.now);
     world.leaves[0].handle_subscription(&name("below"), true, world.now);
     stream_to_parents(&mut world);
-    for need in [10, 50] {
+    for need in [10, 50, 900] {
         world.clients[0].need = need;
         let began = world.now;
         while !is_served_below(&mut world) {
@@ -363,7 +363,8 @@ fn calls_are_served_through_three_levels_within_a_second() {
 /// it needs. Until then it must hear that more may come.
 fn is_served_below(world: &mut World) -> bool {
     let now = world.now;
-    let request = world.clients[0].request();
+    let mut request = world.clients[0].request();
+    request.asks[0].budget.as_mut().unwrap().least = world.clients[0].need;
     let [region, _, below] = &mut world.leaves[..] else {
         unreachable!("three are there");
     };
