@@ -326,6 +326,8 @@ impl BudgetHolder {
             Some(LimitedBy::Share | LimitedBy::Others)
         );
         (self.soft, self.total) = (state.soft, state.total);
+        let whole = self.total;
+        self.in_vain.take_if(|(_, most)| whole > 0 && *most > whole);
         true
     }
 }

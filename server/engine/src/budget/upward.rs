@@ -155,9 +155,9 @@ impl Upward {
         let says = (granter.needs().total_wants() as u64, granter.base());
         let least = granter.least();
         // What was refused to a large call may be there for a smaller one.
-        let is_smaller = (1..self.said_least).contains(&least);
-        let is_news = says != self.said && (!self.is_exhausted || is_smaller);
-        self.has_news |= granter.is_waited_for() && (is_news || least > self.said_least);
+        let is_another = least > 0 && least != self.said_least;
+        let is_news = says != self.said && !self.is_exhausted || is_another;
+        self.has_news |= granter.is_waited_for() && is_news;
     }
 
     /// Makes the next request, and lowers the ceiling to what it says.
