@@ -154,7 +154,7 @@ impl Upward {
     pub(crate) fn note_change(&mut self, granter: &Granter) {
         let says = (granter.needs().total_wants() as u64, granter.base());
         let least = granter.least();
-        // What was refused to a large call may be there for a smaller one.
+        // A smaller call may be served where a large one was refused.
         let is_another = least > 0 && least != self.said_least;
         let is_news = says != self.said && !self.is_exhausted || is_another;
         self.has_news |= granter.is_waited_for() && is_news;
@@ -237,7 +237,7 @@ impl Upward {
                 _ => granter.turn(state.window),
             }
             (self.older, self.ceiling, self.ends_at) = (0, 0, None);
-            // Nothing is taken in the new window.
+            // The new window begins with nothing taken.
             self.said.1 = 0;
         } else if self
             .parent
