@@ -227,6 +227,8 @@ impl Budget {
             }
         }
         let answer = self.with_reason(answer?);
+        let expects_more = answer.limited_by == LimitedBy::Parent;
+        self.granter.note_told(account, expects_more);
         let is_unknown = matches!(&self.source, Source::Root(root) if root.is_unknown);
         match answer.limited_by {
             LimitedBy::Wants => Ok(answer),
@@ -441,11 +443,14 @@ impl Budget {
         self.granter.has_round()
     }
 
-    /// Looks at the next holder that may get more.
+    /// Looks at the next holder that waits. Returns its answer if it gets more, or may no longer expect more.
     pub(crate) fn push_next(&mut self, at: UnixMillis, now: Time) -> Option<(AccountId, Answer)> {
         self.look(at, now);
-        let (account, answer) = self.granter.push_next(now)?;
-        Some((account, self.with_reason(answer)))
+        let (account, answer, gets_more) = self.granter.push_next(now)?;
+        let answer = self.with_reason(answer);
+        let expects_more = answer.limited_by == LimitedBy::Parent;
+        let expected_more = self.granter.note_told(&account, expects_more);
+        (gets_more || expected_more && !expects_more).then_some((account, answer))
     }
 
     /// The rule in force.

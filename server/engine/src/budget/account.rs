@@ -76,6 +76,8 @@ pub(super) struct Account {
     /// Time of its entry among live or silent holders. None: it has none yet.
     pub(super) queued_at: Option<Time>,
     pub(super) streams: bool,
+    /// Whether it was told that more may come.
+    pub(super) expects_more: bool,
     /// Whether its need does not count, and all that is reserved counts as taken.
     pub(super) is_silent: bool,
 }
@@ -97,6 +99,7 @@ impl Account {
             heard_at: Time::ZERO,
             queued_at: None,
             streams: false,
+            expects_more: false,
             is_silent: true,
         }
     }

@@ -262,7 +262,8 @@ impl Granter {
         self.round.is_some()
     }
 
-    fn begin_round(&mut self) {
+    /// Looks at all accounts again.
+    pub(crate) fn begin_round(&mut self) {
         if !self.accounts.is_empty() {
             self.round = Some(None);
             // Holders that still wait say so again.
@@ -356,8 +357,15 @@ impl Granter {
         self.reserved + u128::from(self.unreported)
     }
 
-    /// Looks at the next account of the round. Returns the answer if its holder has a stream and gets more.
-    pub(crate) fn push_next(&mut self, now: Time) -> Option<(AccountId, Answer)> {
+    /// Notes whether a holder is told that more may come. Returns whether it was told so before.
+    pub(crate) fn note_told(&mut self, id: &AccountId, expects_more: bool) -> bool {
+        let account = self.accounts.get_mut(id);
+        account.is_some_and(|it| std::mem::replace(&mut it.expects_more, expects_more))
+    }
+
+    /// Looks at the next account of the round. Returns the answer if its holder has a stream and waits, and whether it gets
+    /// more.
+    pub(crate) fn push_next(&mut self, now: Time) -> Option<(AccountId, Answer, bool)> {
         self.note_silence(now);
         let after = self.round.as_ref()?;
         let from = after.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
@@ -380,7 +388,7 @@ impl Granter {
         let headroom = self.headroom(&id)?;
         self.missing = self.missing.saturating_add(headroom.missing());
         let answer = self.decide(&id, headroom)?;
-        (is_new || answer.ceiling > before).then_some((id, answer))
+        Some((id, answer, is_new || answer.ceiling > before))
     }
 
     /// Changes an account, and with it the sums.

@@ -256,5 +256,9 @@ impl Upward {
         let too_little = self.ceiling().saturating_sub(base) < self.said_least.max(1);
         self.is_exhausted = need > 0 && too_little && !self.is_rising;
         self.note_change(granter);
+        if self.is_exhausted && !self.expects_more() {
+            // Holders that wait hear that no more comes.
+            granter.begin_round();
+        }
     }
 }

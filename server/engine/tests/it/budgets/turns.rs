@@ -343,10 +343,19 @@ fn calls_are_served_through_three_levels_within_a_second() {
     world.root.handle_subscription(&name("eu"), true, world.now);
     world.leaves[0].handle_subscription(&name("below"), true, world.now);
     stream_to_parents(&mut world);
-    for need in [10, 50, 900] {
+    for (need, end) in [
+        (10, LimitedBy::Wants),
+        (50, LimitedBy::Wants),
+        (900, LimitedBy::Wants),
+        // More than there is.
+        (100, LimitedBy::Others),
+    ] {
         world.clients[0].need = need;
         let began = world.now;
-        while !is_served_below(&mut world) {
+        while let told = told_below(&mut world)
+            && told != Some(end)
+        {
+            assert!(told.is_none_or(|it| it == LimitedBy::Parent), "{need}");
             assert!(world.now < began + Duration::from_secs(1), "call of {need}");
             world.advance(Duration::from_millis(10));
         }
@@ -359,9 +368,9 @@ fn calls_are_served_through_three_levels_within_a_second() {
     assert_eq!(heights, [2]);
 }
 
-/// Lets the first client ask the server below the first one, and all servers ask and push. Returns whether it has all that
-/// it needs. Until then it must hear that more may come.
-fn is_served_below(world: &mut World) -> bool {
+/// Lets the first client ask the server below the first one, and all servers ask and push. Returns what limits its lease,
+/// if there is one.
+fn told_below(world: &mut World) -> Option<LimitedBy> {
     let now = world.now;
     let mut request = world.clients[0].request();
     request.asks[0].budget.as_mut().unwrap().least = world.clients[0].need;
@@ -382,14 +391,10 @@ fn is_served_below(world: &mut World) -> bool {
     world.write_marks(false);
     let Some(lease) = reply.leases.first() else {
         assert_eq!(reply.refused[0].reason, RefusalReason::NotReady);
-        return false;
+        return None;
     };
     world.clients[0].answer(request.sequence.unwrap(), lease);
-    assert!(matches!(
-        lease.limited_by,
-        LimitedBy::Wants | LimitedBy::Parent
-    ));
-    lease.limited_by == LimitedBy::Wants
+    Some(lease.limited_by)
 }
 
 #[test]
