@@ -361,22 +361,11 @@ impl Budget {
         self.look(0, now);
     }
 
-    /// Asks the parent again at that time.
-    pub(crate) fn ask_again_at(&mut self, at: Time) {
-        if let Source::Parent(parent) = &mut self.source {
-            parent.ask_again_at(at);
-        }
-    }
-
-    /// The parent refuses the budget.
-    pub(crate) fn handle_upstream_refusal(
-        &mut self,
-        reason: RefusalReason,
-        pace: ParentPace,
-        now: Time,
-    ) {
-        if let Source::Parent(parent) = &mut self.source {
-            parent.handle_refusal(reason, pace, now);
+    /// Returns the account with the parent. None: this is the root.
+    pub(crate) fn upward(&mut self) -> Option<&mut Upward> {
+        match &mut self.source {
+            Source::Root(_) => None,
+            Source::Parent(parent) => Some(parent),
         }
     }
 

@@ -320,10 +320,12 @@ impl Node {
     pub(super) fn handle_upstream_budget(&mut self, lease: &ServerLease, now: Time) {
         let lease = shorter_server_lease(self.config.clock_tolerance, lease.clone());
         let place = self.budgets.by_id.get_mut(&lease.resource);
-        match (place, &lease.budget) {
-            (Some(place), Some(state)) => place.budget.handle_upstream_lease(&lease, state, now),
-            (Some(place), None) => place.budget.ask_again_at(now + PARENT_REFUSED),
-            (None, _) => {}
+        if let Some(Place { budget, .. }) = place {
+            match (&lease.budget, budget.upward()) {
+                (Some(state), _) => budget.handle_upstream_lease(&lease, state, now),
+                (None, Some(parent)) => parent.ask_again_at(now + PARENT_REFUSED),
+                (None, None) => {}
+            }
         }
         self.settle_budget(&lease.resource, now);
     }
@@ -336,8 +338,9 @@ impl Node {
         now: Time,
     ) {
         let pace = self.upstream.pace();
-        if let Some(place) = self.budgets.by_id.get_mut(id) {
-            place.budget.handle_upstream_refusal(reason, pace, now);
+        let place = self.budgets.by_id.get_mut(id);
+        if let Some(parent) = place.and_then(|it| it.budget.upward()) {
+            parent.handle_refusal(reason, pace, now);
         }
         self.settle_budget(id, now);
     }
@@ -345,8 +348,9 @@ impl Node {
     /// The connection to the parent was lost: all is asked again.
     pub(super) fn ask_again_for_budgets(&mut self, now: Time) {
         for id in self.budgets_of(None) {
-            if let Some(place) = self.budgets.by_id.get_mut(&id) {
-                place.budget.ask_again_at(now);
+            let place = self.budgets.by_id.get_mut(&id);
+            if let Some(parent) = place.and_then(|it| it.budget.upward()) {
+                parent.ask_again_at(now);
             }
             self.settle_budget(&id, now);
         }

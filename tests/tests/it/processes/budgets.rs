@@ -157,7 +157,7 @@ fn calls_by_http_count_once_though_an_agent_dies() {
     };
     let reserve = |agent: &mut Server, key: &str, amount: u64| {
         let body = format!(
-            r#"{{"key": "{key}", "budgets": {{"tokens/acme": {amount}}}, "wait_seconds": 10}}"#
+            r#"{{"key": "{key}", "budgets": {{"tokens/acme": {amount}}}, "wait_seconds": 9}}"#
         );
         loop {
             let status = post(agent, "/v1/reserve", &body);
